@@ -1,0 +1,1 @@
+"""Train, compare and explain environmental-sound classifiers."""

@@ -1,0 +1,1 @@
+"""From recordings on disk to clips, folds and samples."""

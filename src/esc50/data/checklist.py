@@ -1,0 +1,215 @@
+"""What there is to know of a data set before training: balance, lengths, silence, clipping, duplicates, leaks."""
+
+import dataclasses
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from esc50.data.audio_facts import AudioFacts, measure
+from esc50.data.checklist_text import PROBLEM, WARNING, findings, to_text
+from esc50.data.folds import NUM_FOLDS, Split, leaking_sources
+from esc50.data.manifest import Clip, class_names
+
+MOSTLY_SILENT = 0.5  # a clip with a larger share of silent 10 ms windows is mostly silent
+
+Group = tuple[str, ...]  # filenames that belong together
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassCount:
+    """Clips of one class: all of them, per fold (1 to 5, in order), and per role of the split."""
+
+    name: str
+    target: int
+    clips: int
+    folds: tuple[int, ...]
+    roles: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """Lengths in seconds; `seconds` has one number for each readable clip that holds samples, in their order."""
+
+    min: float
+    median: float
+    max: float
+    most_common: float
+    num_other: int
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checklist:
+    """The state of a data set as plain data. Clips are named by their filename.
+
+    `unreadable` and `empty` map filename to reason. `byte_identical` holds groups of equal files, `content_identical`
+    groups of the same samples in files that differ (WAV and FLAC, or more digital silence at the end).
+    `sources_in_two_folds` and `sources_in_two_roles` map a source recording to the folds or roles of its takes.
+    """
+
+    root: str
+    protocol: str | None
+    num_clips: int
+    num_with_audio: int
+    classes: tuple[ClassCount, ...]
+    sources_in_two_folds: dict[str, list[int]]
+    sources_in_two_roles: dict[str, list[str]]
+    lengths: Lengths | None = None
+    sample_rate: int | None = None  # Hz, the rate that the project reads at, where it is known
+    sample_rates: dict[int, int]
+    channels: dict[int, int]
+    formats: dict[str, int]
+    unreadable: dict[str, str]
+    empty: dict[str, str]
+    non_finite: Group
+    silent: Group
+    mostly_silent: Group
+    mostly_silent_share: float
+    clipped: Group
+    channels_cancel: Group
+    byte_identical: tuple[Group, ...]
+    content_identical: tuple[Group, ...]
+    same_content_in_two_folds: tuple[Group, ...]
+    same_content_in_two_classes: tuple[Group, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every clip that was looked at can be used; leaks and duplicates are warnings and leave this true."""
+        return not (self.unreadable or self.empty or self.non_finite)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line for each thing that is wrong, the gravest first: what makes `ok` false, then the warnings."""
+        return tuple(text for level, text in findings(self) if level in (PROBLEM, WARNING))
+
+    def to_dict(self) -> dict:
+        """Everything, ready for JSON: only dicts with string keys, lists, strings, numbers, booleans and None."""
+        plain = _plain(dataclasses.asdict(self))
+        plain |= {"ok": self.ok, "problems": list(self.problems)}
+        return plain | {"findings": [{"level": level, "text": text} for level, text in findings(self)]}
+
+    def to_text(self) -> str:
+        """The table for a terminal: counts, what the audio is, then the findings."""
+        return to_text(self)
+
+
+def inspect(clips: Sequence[Clip], *, split: Split | None = None, sample_rate: int | None = None,
+            num_workers: int | None = None, progress: bool = True) -> Checklist:
+    """Look at the table and, where it is there, at every file; nothing is changed and no broken file is an error.
+
+    `split` adds counts per role, `sample_rate` (Hz) is the rate that clips will be read at. Files are read by
+    `num_workers` threads (default: all cores), block by block. Where some clips have audio, one without is unreadable.
+    """
+    clips = tuple(clips)
+    assert clips
+    with_audio = [clip for clip in clips if clip.path.is_file()]
+    facts = _measure_all(clips if with_audio else (), sample_rate=sample_rate, num_workers=num_workers,
+                         progress=progress)
+    unreadable = {name: fact.refusal for name, fact in facts.items()
+                  if fact.refusal and not fact.num_non_finite and not _is_empty(fact)}
+    good = {name: fact for name, fact in facts.items() if fact.num_samples > 0 and name not in unreadable}
+    mostly_silent = _names(good, lambda fact: fact.silent_share > MOSTLY_SILENT and not fact.is_silent)
+    same_bytes = _groups(facts, lambda fact: fact.bytes_hash)
+    same_content = _groups(facts, lambda fact: fact.content_hash)
+    # Digital silence has no content of its own, nor has an unreadable file, yet two such files may be the same.
+    either = same_content + tuple(group for group in same_bytes if facts[group[0]].content_hash is None)
+    fold_of = {clip.filename: clip.fold for clip in clips}
+    target_of = {clip.filename: clip.target for clip in clips}
+    roles = split.roles() if split else {}
+    return Checklist(
+        root=os.path.commonpath([clip.path.parent for clip in clips]),
+        protocol=split.protocol if split else None,
+        num_clips=len(clips),
+        num_with_audio=len(with_audio),
+        classes=_class_counts(clips, roles),
+        sources_in_two_folds=leaking_sources(clips),
+        sources_in_two_roles=_sources_in_two_roles(roles),
+        lengths=_lengths([fact.seconds for fact in good.values()]),
+        sample_rate=sample_rate,
+        sample_rates=dict(Counter(fact.sample_rate for fact in good.values()).most_common()),
+        channels=dict(Counter(fact.channels for fact in good.values()).most_common()),
+        formats=dict(Counter(fact.encoding for fact in good.values()).most_common()),
+        unreadable=unreadable,
+        empty={name: fact.refusal for name, fact in facts.items() if _is_empty(fact)},
+        non_finite=_names(facts, lambda fact: fact.num_non_finite > 0),
+        silent=_names(good, lambda fact: fact.is_silent),
+        mostly_silent=mostly_silent,
+        mostly_silent_share=len(mostly_silent) / len(good) if good else 0.0,
+        clipped=_names(good, lambda fact: fact.is_clipped),
+        channels_cancel=_names(good, lambda fact: fact.channels_cancel),
+        byte_identical=same_bytes,
+        content_identical=tuple(group for group in same_content if len({facts[name].bytes_hash for name in group}) > 1),
+        same_content_in_two_folds=tuple(group for group in either if len({fold_of[name] for name in group}) > 1),
+        same_content_in_two_classes=tuple(group for group in either if len({target_of[name] for name in group}) > 1),
+    )
+
+
+def _measure_all(clips: Sequence[Clip], *, sample_rate: int | None, num_workers: int | None,
+                 progress: bool) -> dict[str, AudioFacts]:
+    """Facts by filename. Threads suffice: libsndfile, hashing and numpy's loops let go of the interpreter's lock."""
+    def measure_clip(clip: Clip) -> AudioFacts:
+        return measure(clip.path, sample_rate=sample_rate)
+
+    with ThreadPoolExecutor(num_workers or os.cpu_count()) as pool:
+        measured = tqdm(pool.map(measure_clip, clips), total=len(clips), desc="checking audio", unit="clip",
+                        leave=False, disable=not (progress and clips))
+        return {clip.filename: fact for clip, fact in zip(clips, measured, strict=True)}
+
+
+def _is_empty(fact: AudioFacts) -> bool:
+    return fact.num_samples == 0 and fact.sample_rate > 0
+
+
+def _names(facts: Mapping[str, AudioFacts], holds) -> Group:
+    return tuple(name for name, fact in facts.items() if holds(fact))
+
+
+def _groups(facts: Mapping[str, AudioFacts], key) -> tuple[Group, ...]:
+    """Groups of two and more clips with the same key; clips whose key is None are alone."""
+    members = defaultdict(list)
+    for name, fact in facts.items():
+        if key(fact) is not None:
+            members[key(fact)].append(name)
+    return tuple(tuple(group) for group in members.values() if len(group) > 1)
+
+
+def _class_counts(clips: Sequence[Clip], roles: Mapping[str, Iterable[Clip]]) -> tuple[ClassCount, ...]:
+    folds = Counter((clip.target, clip.fold) for clip in clips)
+    in_role = {role: Counter(clip.target for clip in of_role) for role, of_role in roles.items()}
+    counts = []
+    for target, name in enumerate(class_names(clips)):
+        per_fold = tuple(folds[target, fold] for fold in range(1, NUM_FOLDS + 1))
+        counts.append(ClassCount(name=name, target=target, clips=sum(per_fold), folds=per_fold,
+                                 roles={role: of_role[target] for role, of_role in in_role.items()}))
+    return tuple(counts)
+
+
+def _sources_in_two_roles(roles: Mapping[str, Iterable[Clip]]) -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for role, clips in roles.items():
+        for source in {clip.source for clip in clips}:
+            found[source].append(role)
+    return {source: of for source, of in sorted(found.items()) if len(of) > 1}
+
+
+def _lengths(seconds: Sequence[float]) -> Lengths | None:
+    if not seconds:
+        return None
+    import numpy as np
+
+    most_common, count = Counter(seconds).most_common(1)[0]
+    return Lengths(min=min(seconds), median=float(np.median(seconds)), max=max(seconds), most_common=most_common,
+                   num_other=len(seconds) - count, seconds=tuple(seconds))
+
+
+def _plain(value):
+    if isinstance(value, Mapping):
+        return {str(key): _plain(of) for key, of in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(of) for of in value]
+    return str(value) if isinstance(value, Path) else value

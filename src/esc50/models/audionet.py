@@ -1,0 +1,39 @@
+"""AudioNet: four 1-D convolution blocks on the raw waveform."""
+
+from collections import OrderedDict
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from esc50.errors import ConfigError
+
+ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU}
+MIN_SAMPLES = 1772  # shorter clips would leave the last pooling nothing; they are padded with zeros
+
+
+class AudioNet(nn.Module):
+    """The book's AudioNet ("Programming PyTorch for Deep Learning", chapter 6), after Dai et al. 2016 (arXiv 1610.00087).
+
+    Takes `[batch, time]` of any length. Unlike the book's listing it pools over all of time (the listing fits one length
+    only), returns logits (the listing's log-softmax would be applied twice) and has one output a class of the data.
+    `activation`: `relu` or `leaky_relu`.
+    """
+
+    def __init__(self, *, num_classes: int, in_channels: int = 1, activation: str = "relu"):
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ConfigError(f"model.activation is {activation!r}; wanted one of {', '.join(ACTIVATIONS)}")
+
+        def block(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Module:
+            return nn.Sequential(OrderedDict(conv=nn.Conv1d(inputs, outputs, kernel, stride), norm=nn.BatchNorm1d(outputs),
+                                             act=ACTIVATIONS[activation](), pool=nn.MaxPool1d(4)))
+
+        self.blocks = nn.Sequential(block(in_channels, 128, 80, 4), block(128, 128, 3, 1), block(128, 256, 3, 1),
+                                    block(256, 512, 3, 1))
+        self.head = nn.Linear(512, num_classes)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        if x.shape[-1] < MIN_SAMPLES:
+            x = F.pad(x, (0, MIN_SAMPLES - x.shape[-1]))
+        embedding = self.blocks(x.unsqueeze(1)).mean(dim=-1)
+        return {"logits": self.head(embedding), "embedding": embedding}

@@ -1,0 +1,1 @@
+"""What runs leave behind and what can be said about it."""

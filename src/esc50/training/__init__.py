@@ -1,0 +1,1 @@
+"""The training loop: task, optimisers, schedules, checkpoints, learning-rate search."""

@@ -1,0 +1,138 @@
+"""The task that Lightning trains: augment, model, loss, metrics."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import lightning as L
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from esc50.augment.draws import Draws, seed_of
+from esc50.features.front_end import FrontEnd
+from esc50.results.metrics import scores
+from esc50.results.predictions import softmax
+from esc50.training.optimizers import parameter_groups, set_body_frozen
+
+
+class Classifier(L.LightningModule):
+    """A model with its front end, augmentations and way of learning.
+
+    `augment` has up to three slots, each a mapping of names to modules: `waveform` and `spectrogram` take `(x, draws)`,
+    `mix` takes `(x, target, draws)` and gives label probabilities too. `optimizer` makes an optimiser of parameter groups,
+    `schedule` gives the factor of the learning rate for a progress within 0..1. Every draw, dropout's too, is a function
+    of (seed, epoch, batch), so a resumed run equals an uninterrupted one.
+    """
+
+    def __init__(self, model: nn.Module, front_end: FrontEnd, *, num_classes: int, seed: int,
+                 augment: Mapping[str, Mapping[str, nn.Module]] | None = None,
+                 optimizer: Callable[[list[dict]], Optimizer] | None = None,
+                 schedule: Callable[[float], float] | None = None, lr: float = 1e-3,
+                 lr_ratio: Mapping[str, float] | None = None, freeze_epochs: int = 0, label_smoothing: float = 0.0,
+                 channels_last: bool = True):
+        super().__init__()
+        self.model, self.front_end = model, front_end
+        slots = augment or {}
+        self.augment = nn.ModuleDict({slot: nn.ModuleDict(slots.get(slot) or {})
+                                      for slot in ("waveform", "spectrogram", "mix")})
+        self.num_classes, self.seed = num_classes, seed
+        self.freeze_epochs, self.label_smoothing = freeze_epochs, label_smoothing
+        self._optimizer, self._schedule, self._lr, self._lr_ratio = optimizer, schedule, lr, dict(lr_ratio or {})
+        self._channels_last = channels_last and front_end.recipe.mel is not None
+        if self._channels_last:
+            self.model.to(memory_format=torch.channels_last)
+        self._outputs: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.example_input_array = None
+
+    # ------------------------------------------------------------------ forward
+
+    def forward(self, stored: Tensor) -> dict[str, Tensor]:
+        """Stored input to `logits` `[batch, classes]`, without augmentation."""
+        return self.model(self._laid_out(self.front_end(stored)))
+
+    def augmented(self, batch: Mapping[str, Tensor], draws: Draws) -> tuple[Tensor, Tensor]:
+        """What the model sees in training, and the label probabilities `[batch, classes]`."""
+        x = self.front_end.decode(batch["input"])
+        for module in self.augment["waveform"].values():
+            x = module(x, draws)
+        x = self.front_end.spectrogram(x)
+        for module in self.augment["spectrogram"].values():
+            x = module(x, draws)
+        x, target = self.front_end.normalize(x), batch["target"]
+        for module in self.augment["mix"].values():
+            return module(x, target, draws, num_classes=self.num_classes)
+        return x, F.one_hot(target, self.num_classes).float()
+
+    def _laid_out(self, x: Tensor) -> Tensor:
+        return x.contiguous(memory_format=torch.channels_last) if self._channels_last else x
+
+    # ------------------------------------------------------------------ training
+
+    def on_train_epoch_start(self) -> None:
+        """Freeze or unfreeze by epoch; also right after a resume."""
+        set_body_frozen(self.model, self.body_frozen)
+        if not self.body_frozen:
+            self.model.train()
+
+    @property
+    def body_frozen(self) -> bool:
+        return self.current_epoch < self.freeze_epochs
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
+        key = {"seed": self.seed, "epoch": self.current_epoch, "batch": batch_idx}
+        rank, world = self.trainer.global_rank, self.trainer.world_size
+        torch.manual_seed(seed_of(*key.values(), "dropout", rank))
+        with torch.no_grad():
+            x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
+        logits = self.model(self._laid_out(x))["logits"].float()
+        loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
+        size = len(logits)
+        self.log("loss/train_step", loss, on_step=True, on_epoch=False, batch_size=size)
+        self.log("loss/train", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
+        hits = (logits.argmax(dim=1) == batch["target"]).float().mean()
+        self.log("accuracy/train", hits, on_step=False, on_epoch=True, batch_size=size)
+        return loss
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        optimizer = self._optimizer(parameter_groups(self.model, lr=self._lr, lr_ratio=self._lr_ratio))
+        total = max(1, int(self.trainer.estimated_stepping_batches))
+        scheduler = LambdaLR(optimizer, lambda step: self._schedule(min(1.0, step / total)))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    # ------------------------------------------------------------------ evaluation
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        self._evaluate(batch)
+
+    def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        self._evaluate(batch)
+
+    def _evaluate(self, batch: dict[str, Tensor]) -> None:
+        """Always in float32, whatever the precision of training: a score must not depend on the machine's habits."""
+        with torch.autocast(self.device.type, enabled=False):
+            logits = self(batch["input"])["logits"].float()
+        self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu()))
+
+    def on_validation_epoch_start(self) -> None:
+        self._outputs = []
+
+    def on_test_epoch_start(self) -> None:
+        self._outputs = []
+
+    def on_validation_epoch_end(self) -> None:
+        index, targets, probs = self.evaluated()
+        for name, value in scores(probs, targets).items():
+            assert math.isfinite(value)
+            # Callbacks choose by plain names; TensorBoard groups by what stands before the slash.
+            self.log(f"val_{name}", value, logger=False, prog_bar=name == "accuracy")
+            self.log(f"{name}/val", value)
+
+    def evaluated(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the last evaluation, clip by clip: data set index `[clips]`, target `[clips]`, probabilities `[clips,
+        classes]`."""
+        index, targets, logits = (torch.cat(parts).numpy() for parts in zip(*self._outputs, strict=True))
+        return index, targets, softmax(logits)
