@@ -1,11 +1,8 @@
 """The configuration's door: every problem is reported at once, before anything heavy is imported."""
 
 import contextlib
-import difflib
-import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -14,105 +11,15 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from esc50.errors import ConfigError, Esc50Error
+from esc50.rules import RULES
 
 # What the YAML of a component says about it and its constructor does not take.
 FACTS = {
-    "data": ("creates", "balance"),
+    "data": ("balance",),
     "model": ("input", "normalize", "precision"),
     "optimizer": ("lr_ratio",),
 }
 SPLITS_WITHOUT_VALIDATION = ("official", "all")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """What a value must be: a `kind` within `low`..`high` or one of `choices`; null where `optional`."""
-
-    kind: type = str
-    low: float = -math.inf
-    high: float = math.inf
-    above: float = -math.inf
-    choices: tuple[str, ...] = ()
-    optional: bool = False
-
-    def problem(self, value: Any) -> str | None:
-        """Why `value` is not acceptable, as "wanted ...", or None."""
-        if value is None:
-            return None if self.optional else f"wanted {self.wanted()}"
-        number = self.kind in (int, float)
-        right = (isinstance(value, int | float) if self.kind is float else isinstance(value, self.kind))
-        if not right or (number and isinstance(value, bool)):
-            return f"wanted {self.wanted()}"
-        if number and not (math.isfinite(value) and self.low <= value <= self.high and value > self.above):
-            return f"wanted {self.wanted()}"
-        if self.choices and value not in self.choices:
-            near = difflib.get_close_matches(str(value), self.choices, n=1)
-            return f"wanted {self.wanted()}" + (f"; did you mean {near[0]}?" if near else "")
-        return None
-
-    def wanted(self) -> str:
-        if self.choices:
-            text = "one of " + ", ".join(self.choices)
-        else:
-            text = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "a mapping",
-                    list: "a list"}[self.kind]
-            if math.isfinite(self.low) and math.isfinite(self.high):
-                text += f" from {self.low:g} to {self.high:g}"
-            elif math.isfinite(self.low):
-                text += f" of {self.low:g} or more"
-            elif math.isfinite(self.above):
-                text += f" above {self.above:g}"
-        return text + (" or null" if self.optional else "")
-
-
-def _int(low: float = -math.inf, high: float = math.inf, **more) -> Rule:
-    return Rule(kind=int, low=low, high=high, **more)
-
-
-def _real(low: float = -math.inf, high: float = math.inf, **more) -> Rule:
-    return Rule(kind=float, low=low, high=high, **more)
-
-
-def _one_of(*choices: str, **more) -> Rule:
-    return Rule(choices=choices, **more)
-
-
-YES_NO = Rule(kind=bool)
-POSITIVE = _real(above=0)
-
-# Keys as patterns; a key that the chosen options do not have is not asked for.
-RULES = {
-    "fold": _int(1, 5), "seed": _int(0, 2**31 - 1), "resume": Rule(optional=True),
-    "checkpoint.monitor": _one_of("val_accuracy", "val_loss", "val_top5", "val_macro_f1"),
-    "checkpoint.save_top_k": _int(1), "early_stopping.patience": _int(1, optional=True),
-    "loader.batch_size": _int(1), "loader.num_workers": _int(0), "loader.memory_limit_gb": _real(0),
-    "paths.*": Rule(),
-    "data.root": Rule(), "data.balance": _one_of("none", "oversample"), "data.seed": _int(0),
-    "data.num_classes": _int(2), "data.num_clips": _int(1), "data.seconds": POSITIVE, "data.sample_rate": _int(1000),
-    "data.source_pattern": Rule(), "data.folds_csv": Rule(optional=True),
-    "split.protocol": _one_of("holdout", "official", "all"),
-    "features.kind": _one_of("mel_png", "waveform", "logmel"), "features.sample_rate": _int(1000),
-    "features.seconds": POSITIVE, "features.pad": _one_of("zero", "repeat"), "features.n_fft": _int(16),
-    "features.win_length": _int(1), "features.hop_length": _int(1), "features.n_mels": _int(1),
-    "features.f_min": _real(0), "features.f_max": POSITIVE, "features.db_min": _real(), "features.db_max": _real(),
-    "features.reference": _one_of("full_scale", "clip"), "features.colormap": Rule(optional=True),
-    "features.normalize": _one_of("imagenet", "train", "none"), "features.read": _one_of("store", "compute", "lru"),
-    "features.cache_size": _int(1),
-    "model.precision": _one_of("auto", "float32", "bfloat16"), "model.dropout": _real(0, 1),
-    "model.activation": _one_of("relu", "leaky_relu"), "model.hidden": _int(1, optional=True), "model.name": Rule(),
-    "model.weights": Rule(optional=True), "model.channels.*": _int(1),
-    "augment.*.probability": _real(0, 1), "augment.*.fill": _one_of("mean", "floor"),
-    "augment.*.max_width": _int(0), "augment.*.num_masks": _int(0), "augment.*.alpha": _real(0),
-    "augment.*.max_fraction": _real(0, 1), "augment.*.W": _int(0), "augment.*.F": _int(0), "augment.*.m_F": _int(0),
-    "augment.*.T": _int(0), "augment.*.m_T": _int(0), "augment.*.p": _real(0, 1, above=0),
-    "augment.*_rate": POSITIVE, "augment.*_db": _real(), "augment.*_seconds": _real(0),
-    "optimizer.lr": POSITIVE, "optimizer.weight_decay": _real(0), "optimizer.lr_ratio.*": _real(0),
-    "schedule.warmup": _real(0, 0.99), "schedule.start": _real(0, 1), "schedule.final": _real(0, 1),
-    "trainer.max_epochs": _int(1), "trainer.precision": _one_of("auto", "float32", "bfloat16"),
-    "trainer.devices": _int(1), "trainer.accelerator": Rule(), "trainer.gradient_clip": _real(above=0, optional=True),
-    "trainer.accumulate": _int(1), "trainer.freeze_epochs": _int(0), "trainer.label_smoothing": _real(0, 0.99),
-    "trainer.channels_last": YES_NO, "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
-}
 
 
 def check(cfg: DictConfig) -> None:
@@ -130,6 +37,19 @@ def check(cfg: DictConfig) -> None:
         raise ConfigError(problems[0])
     if problems:
         raise ConfigError(f"{len(problems)} problems in the configuration:\n  " + "\n  ".join(problems))
+
+
+def check_evaluate(cfg: DictConfig) -> None:
+    """The same for the few keys of scripts/evaluate.py."""
+    problems = []
+    for key, value in (("checkpoint", cfg.checkpoint if not OmegaConf.is_missing(cfg, "checkpoint") else None),
+                       ("data.root", cfg.data.root or ".")):
+        if value is None:
+            problems.append(f"{key} needs a value; write {key}=a run folder or checkpoint file")
+        elif not Path(value).exists():
+            problems.append(f"{key}={value}: no such file or folder")
+    if problems:
+        raise ConfigError("\n  ".join(problems))
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
@@ -203,8 +123,9 @@ def _augment(values: dict) -> list[str]:
                          for key, size, unit in limits if part[key] > size]
     for slot in ("waveform", "spectrogram"):
         for name, part in (values["augment"].get(slot) or {}).items():
-            problems += [f"augment.{slot}.{name}.{key}={part[key]}: wanted no more than max_{key[4:]}={part['max_' + key[4:]]}"
-                         for key in part if key.startswith("min_") and part[key] > part.get("max_" + key[4:], math.inf)]
+            pairs = [(key, key.replace("min_", "max_", 1)) for key in part if key.startswith("min_")]
+            problems += [f"augment.{slot}.{name}.{low}={part[low]}: wanted no more than {high}={part[high]}"
+                         for low, high in pairs if high in part and part[low] > part[high]]
     return problems
 
 
@@ -215,8 +136,8 @@ def _data(values: dict) -> list[str]:
         problems.append(f"data.root={data['root']}: no such folder")
     store = Path(values["paths"]["store"]).resolve()
     if store.is_relative_to(root.resolve()):
-        problems.append(f"paths.store={values['paths']['store']}: lies inside data.root={data['root']}, where nothing derived"
-                        " may be written; choose another paths.store")
+        problems.append(f"paths.store={values['paths']['store']}: lies inside data.root={data['root']}, where nothing"
+                        " derived may be written; choose another paths.store")
     if values["resume"] is not None and not Path(values["resume"]).exists():
         problems.append(f"resume={values['resume']}: no such run folder or checkpoint")
     return problems
@@ -243,7 +164,7 @@ RELATIONS = {
 
 @contextlib.contextmanager
 def readable_errors() -> Iterator[None]:
-    """Inside, a person's mistake ends the program with its message on stderr and exit status (2, or 1 from within training), no traceback."""
+    """Inside, a person's mistake ends the program with its message on stderr and its exit status, without a traceback."""
     try:
         yield
     except Esc50Error as error:

@@ -11,7 +11,7 @@ import soundfile
 
 from esc50.data import synthetic
 from esc50.data.folds import NUM_FOLDS, leaking_sources
-from esc50.data.manifest import Clip, class_names, read_table
+from esc50.data.manifest import class_names, read_table
 from esc50.data.synthetic_sounds import PATTERNS
 from esc50.errors import ConfigError, DataError
 
@@ -73,7 +73,8 @@ def test_folds_are_balanced_and_no_source_lies_in_two(tmp_path):
     assert leaking_sources(clips) == {}
     takes = Counter(clip.source for clip in clips)
     assert set(takes.values()) == {1, 2}
-    assert all({clip.take for clip in clips if clip.source == source} == set("AB"[:num]) for source, num in takes.items())
+    for source, num_takes in takes.items():
+        assert [clip.take for clip in clips if clip.source == source] == ["A", "B"][:num_takes]
     assert len({(clip.source, clip.category) for clip in clips}) == len(takes)
 
 
@@ -99,24 +100,16 @@ def test_other_parameters_replace_the_set(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"set", "fresh"}
 
 
-def _delete(clip: Clip) -> None:
-    clip.path.unlink()
-
-
-def _truncate(clip: Clip) -> None:
-    clip.path.write_bytes(clip.path.read_bytes()[:1000])
-
-
-def _delete_table(clip: Clip) -> None:
-    (clip.path.parent.parent / "meta" / "esc50.csv").unlink()
-
-
-@pytest.mark.parametrize("damage", [_delete, _truncate, _delete_table])
-def test_a_damaged_set_is_made_whole(tmp_path, damage):
+@pytest.mark.parametrize("damaged", ["audio", "meta"])
+@pytest.mark.parametrize("left", [None, 100])
+def test_a_damaged_set_is_made_whole(tmp_path, damaged, left):
     clips = synthetic.prepare(tmp_path / "set", **SMALL)
     before = contents(tmp_path / "set")
-    damage(clips[7])
-    assert contents(tmp_path / "set") != before
+    victim = max((tmp_path / "set" / damaged).iterdir())
+    if left is None:
+        victim.unlink()
+    else:
+        victim.write_bytes(victim.read_bytes()[:left])
     assert synthetic.prepare(tmp_path / "set", **SMALL) == clips
     assert contents(tmp_path / "set") == before
 
@@ -147,7 +140,7 @@ def test_files_added_to_our_folder_are_not_thrown_away(tmp_path):
     (tmp_path / "set" / "audio" / "1-100000-Z-0.wav").write_text("precious")
     before = contents(tmp_path / "set")
     synthetic.prepare(tmp_path / "set", **SMALL)
-    with pytest.raises(DataError, match="1-100000-Z-0.wav"):
+    with pytest.raises(DataError, match="1-100000-Z-0"):
         synthetic.prepare(tmp_path / "set", **SMALL, seed=1)
     assert contents(tmp_path / "set") == before
 
@@ -220,11 +213,9 @@ def test_impossible_parameters_are_named(tmp_path, wrong):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_suggested_number_of_clips_works(tmp_path):
-    with pytest.raises(ConfigError, match="such as 30$"):
+def test_the_suggested_number_of_clips_is_the_nearest_that_works(tmp_path):
+    with pytest.raises(ConfigError, match=r"such as 30\Z"):
         synthetic.prepare(tmp_path / "set", **SMALL | {"num_clips": 31})
-    with pytest.raises(ConfigError, match="such as 15$"):
-        synthetic.prepare(tmp_path / "set", **SMALL | {"num_clips": 1})
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):

@@ -65,7 +65,7 @@ def warp_time(x: Tensor, *, anchor: Tensor, shift: Tensor) -> Tensor:
     """Move the frame `anchor` of each example to `anchor + shift`, stretching the left part and squeezing the right one
     linearly; the first and last frame stay. `anchor`, `shift`: `[batch]` in frames; |shift| below the distance to both
     ends."""
-    batch, _, _, frames = x.shape
+    frames = x.shape[TIME]
     last = frames - 1
     target = torch.arange(frames, device=x.device, dtype=torch.float32)
     anchor = anchor.to(x.device, torch.float32).unsqueeze(1)

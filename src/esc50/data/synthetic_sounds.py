@@ -48,8 +48,8 @@ def _draw_colour(rng: Generator, *, spread: float) -> tuple[np.ndarray, np.ndarr
 def coloured_noise(rng: Generator, num_samples: int, *, sample_rate: int,
                    colour: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Gaussian noise `[time]` of root mean square 1, with the spectrum that `colour` (Hz, dB) draws."""
-    spectrum = np.fft.rfft(rng.standard_normal(num_samples))
     frequencies = np.fft.rfftfreq(num_samples, 1 / sample_rate)
+    spectrum = rng.standard_normal(2 * len(frequencies)).view(np.complex128)
     spectrum *= 10 ** (np.interp(np.log(np.maximum(frequencies, 20.0)), np.log(colour[0]), colour[1]) / 20)
     noise = np.fft.irfft(spectrum, num_samples)
     return noise / np.sqrt(np.mean(noise**2))
@@ -82,7 +82,7 @@ def render(pattern: Pattern, voice: Voice, rng: Generator, *, num_samples: int, 
     octaves = octaves + rng.normal(0.0, 0.08)  # takes of one source differ a little in pitch
     carrier = np.sqrt(1 - noisiness) * _tone(voice, octaves, num_samples, sample_rate=sample_rate)
     carrier += np.sqrt(noisiness) * coloured_noise(rng, num_samples, sample_rate=sample_rate, colour=voice.colour)
-    snr = rng.uniform(6.0, 24.0)  # dB, of the carrier at its loudest
+    snr = rng.uniform(9.0, 27.0)  # dB, of the carrier at its loudest
     background = coloured_noise(rng, num_samples, sample_rate=sample_rate, colour=voice.background)
     mixture = carrier * envelope + 10 ** (-snr / 20) * background
     if rng.uniform() < 0.3:  # as where a short recording was filled up with digital silence

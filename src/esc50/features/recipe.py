@@ -50,8 +50,11 @@ class Recipe:
 
     def compute(self, path: str | Path) -> np.ndarray:
         """Read a file and return what is kept of it. Raises DataError as `audio.read` does."""
-        return self.from_waveform(audio.read(path, sample_rate=self.sample_rate, num_samples=self.num_samples,
-                                             pad=self.pad))
+        return self.from_waveform(self.read(path))
+
+    def read(self, path: str | Path) -> np.ndarray:
+        """The file as `[time]` float32 at this rate and length."""
+        return audio.read(path, sample_rate=self.sample_rate, num_samples=self.num_samples, pad=self.pad)
 
     def from_waveform(self, waveform: np.ndarray) -> np.ndarray:
         """`[time]` float32 to uint8 `[mel, frames]` (low frequencies first) or int16 `[time]`."""

@@ -108,7 +108,6 @@ def _update(folder: Path, clips: Sequence[Clip], stale: Sequence[Clip], index: d
 
         _in_threads(work, stale, num_workers, failures)
         packed.flush()
-        del packed
         if failures:
             _raise_failures(failures, len(clips))
     index = {"parameters": recipe.parameters(), "pack": pack, "clips": entries}

@@ -1,5 +1,7 @@
 """MelCNN: a small convolutional network on the log-mel spectrogram, trained from scratch."""
 
+from itertools import pairwise
+
 from torch import Tensor, nn
 
 
@@ -24,7 +26,7 @@ class MelCNN(nn.Module):
         self.stem = _conv(in_channels, channels[0], kernel=5, stride=2)
         self.blocks = nn.Sequential(*(
             nn.Sequential(nn.AvgPool2d(2), _conv(inputs, outputs), _conv(outputs, outputs))
-            for inputs, outputs in zip(channels, channels[1:], strict=False)))
+            for inputs, outputs in pairwise(channels)))
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(channels[-1], num_classes)
 

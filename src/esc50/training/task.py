@@ -1,7 +1,6 @@
 """The task that Lightning trains: augment, model, loss, metrics."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import lightning as L
@@ -13,26 +12,26 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from esc50.augment.draws import Draws, seed_of
+from esc50.errors import TrainingError
 from esc50.features.front_end import FrontEnd
 from esc50.results.metrics import scores
 from esc50.results.predictions import softmax
-from esc50.training.optimizers import parameter_groups, set_body_frozen
+from esc50.training.optimizers import set_body_frozen
 
 
 class Classifier(L.LightningModule):
     """A model with its front end, augmentations and way of learning.
 
     `augment` has up to three slots, each a mapping of names to modules: `waveform` and `spectrogram` take `(x, draws)`,
-    `mix` takes `(x, target, draws)` and gives label probabilities too. `optimizer` makes an optimiser of parameter groups,
+    `mix` takes `(x, target, draws)` and gives label probabilities too. `optimizer` makes an optimiser for the model,
     `schedule` gives the factor of the learning rate for a progress within 0..1. Every draw, dropout's too, is a function
     of (seed, epoch, batch), so a resumed run equals an uninterrupted one.
     """
 
     def __init__(self, model: nn.Module, front_end: FrontEnd, *, num_classes: int, seed: int,
                  augment: Mapping[str, Mapping[str, nn.Module]] | None = None,
-                 optimizer: Callable[[list[dict]], Optimizer] | None = None,
-                 schedule: Callable[[float], float] | None = None, lr: float = 1e-3,
-                 lr_ratio: Mapping[str, float] | None = None, freeze_epochs: int = 0, label_smoothing: float = 0.0,
+                 optimizer: Callable[[nn.Module], Optimizer] | None = None,
+                 schedule: Callable[..., float] | None = None, freeze_epochs: int = 0, label_smoothing: float = 0.0,
                  channels_last: bool = True):
         super().__init__()
         self.model, self.front_end = model, front_end
@@ -41,12 +40,11 @@ class Classifier(L.LightningModule):
                                       for slot in ("waveform", "spectrogram", "mix")})
         self.num_classes, self.seed = num_classes, seed
         self.freeze_epochs, self.label_smoothing = freeze_epochs, label_smoothing
-        self._optimizer, self._schedule, self._lr, self._lr_ratio = optimizer, schedule, lr, dict(lr_ratio or {})
+        self._optimizer, self._schedule = optimizer, schedule
         self._channels_last = channels_last and front_end.recipe.mel is not None
         if self._channels_last:
             self.model.to(memory_format=torch.channels_last)
         self._outputs: list[tuple[Tensor, Tensor, Tensor]] = []
-        self.example_input_array = None
 
     # ------------------------------------------------------------------ forward
 
@@ -90,6 +88,9 @@ class Classifier(L.LightningModule):
             x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
         logits = self.model(self._laid_out(x))["logits"].float()
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
+        if not torch.isfinite(loss):
+            raise TrainingError(f"the loss is {loss.item()} at step {self.global_step} of epoch {self.current_epoch + 1},"
+                                f" clips number {batch['index'].tolist()}; try a lower optimizer.lr or trainer.gradient_clip=1")
         size = len(logits)
         self.log("loss/train_step", loss, on_step=True, on_epoch=False, batch_size=size)
         self.log("loss/train", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
@@ -98,7 +99,7 @@ class Classifier(L.LightningModule):
         return loss
 
     def configure_optimizers(self) -> dict[str, Any]:
-        optimizer = self._optimizer(parameter_groups(self.model, lr=self._lr, lr_ratio=self._lr_ratio))
+        optimizer = self._optimizer(self.model)
         total = max(1, int(self.trainer.estimated_stepping_batches))
         scheduler = LambdaLR(optimizer, lambda step: self._schedule(min(1.0, step / total)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
@@ -124,9 +125,8 @@ class Classifier(L.LightningModule):
         self._outputs = []
 
     def on_validation_epoch_end(self) -> None:
-        index, targets, probs = self.evaluated()
+        _, targets, probs = self.evaluated()
         for name, value in scores(probs, targets).items():
-            assert math.isfinite(value)
             # Callbacks choose by plain names; TensorBoard groups by what stands before the slash.
             self.log(f"val_{name}", value, logger=False, prog_bar=name == "accuracy")
             self.log(f"{name}/val", value)

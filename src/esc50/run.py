@@ -1,0 +1,234 @@
+"""One run from configuration to record: prepare, fit, test; and the test again from a checkpoint alone."""
+
+import logging
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.loggers import TensorBoardLogger
+from omegaconf import DictConfig, OmegaConf
+
+from esc50.batches import ClipBatches
+from esc50.build import build_clips, build_rows, build_split, build_task, build_watch
+from esc50.data.folds import Split, write_split
+from esc50.data.manifest import Clip, class_names
+from esc50.errors import DataError
+from esc50.files import write_atomically
+from esc50.results.metrics import score
+from esc50.results.predictions import Predictions, write_predictions
+from esc50.results.record import git_commit, versions, write_metrics
+from esc50.training.checkpoints import (
+    AtomicCheckpointIO,
+    check_same_config,
+    checkpoint_callback,
+    checkpoint_state,
+    copy_checkpoints,
+    find_checkpoint,
+    find_last_checkpoint,
+    is_finished,
+    load_checkpoint,
+)
+from esc50.training.precision import LIGHTNING_NAMES, resolve_precision
+from esc50.training.progress import RunProgress
+from esc50.training.task import Classifier
+from esc50.watch.hparams import write_hparams
+
+log = logging.getLogger(__name__)
+
+TENSORBOARD = "tensorboard"
+SCORES = ("accuracy", "loss", "top5", "macro_f1")
+
+
+class Description(L.Callback):
+    """Puts into each checkpoint what it takes to use it without this configuration: plain data only."""
+
+    def __init__(self, config: dict[str, Any], names: tuple[str, ...]):
+        self._content = {"config": config, "class_names": list(names), "versions": versions()}
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint["esc50"] = self._content
+
+
+def train(cfg: DictConfig, folder: Path) -> float | None:
+    """Prepare the data, train, test the chosen checkpoint and leave the whole record in `folder`.
+
+    Returns the validation accuracy of the tested checkpoint, None where the protocol has no validation.
+    """
+    started = time.monotonic()
+    quieten()
+    source = find_last_checkpoint(cfg.resume) if cfg.resume else None
+    stored = load_checkpoint(source) if source else None
+    _settle_precision(cfg, stored)
+    config = OmegaConf.to_container(cfg, resolve=True)
+    if stored:
+        check_same_config(config, stored["esc50"]["config"])
+        copy_checkpoints(source, folder)
+        source = folder / "checkpoints" / source.name
+    with write_atomically(folder / "config.yaml") as temporary:
+        OmegaConf.save(OmegaConf.create(config), temporary)
+
+    L.seed_everything(cfg.seed, verbose=False)
+    clips = build_clips(cfg)
+    split, names = build_split(cfg, clips), class_names(clips)
+    write_split(split, folder / "split.csv")
+    task = build_task(cfg, num_classes=len(names))
+    data = _batches(cfg, clips, split, task)
+    if not stored:
+        task.front_end.fit(data.rows, data.datasets["train"].indices)
+    if cfg.trainer.compile:
+        task.model.compile()
+
+    checkpoints = checkpoint_callback(folder, monitor=cfg.checkpoint.monitor if split.val else None,
+                                      save_top_k=cfg.checkpoint.save_top_k)
+    logger = TensorBoardLogger(folder, name="", version=TENSORBOARD,
+                               purge_step=stored["global_step"] if stored else None)
+    trainer = _trainer(cfg, folder, logger, [checkpoints, Description(config, names), *_stopping(cfg), *build_watch(cfg)])
+    fit_started = time.monotonic()
+    if stored and is_finished(stored, max_epochs=cfg.trainer.max_epochs):
+        log.info("the run is finished after %d epochs and only tested again", stored["epoch"] + 1)
+        checkpoints.load_state_dict(checkpoint_state(stored))
+    else:
+        trainer.fit(task, datamodule=data, ckpt_path=source, weights_only=True)
+    fit_seconds = time.monotonic() - fit_started
+
+    chosen = Path(checkpoints.best_model_path) if split.val else folder / "checkpoints" / "last.ckpt"
+    record = {"checkpoint": chosen.relative_to(folder.resolve() if chosen.is_absolute() else folder).as_posix(),
+              **_facts(cfg, split, names), "seconds": round(time.monotonic() - started, 1),
+              "train_seconds": round(fit_seconds, 1)}
+    return _test(load_checkpoint(chosen), task, data, folder, record, started)
+
+
+def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -> float | None:
+    """Repeat the test of a checkpoint (or run folder) from it alone and leave the record in `folder`.
+
+    `root` says where the data lies now, if not where it lay in training. Returns as `train`.
+    """
+    started = time.monotonic()
+    quieten()
+    path = find_checkpoint(checkpoint)
+    stored = load_checkpoint(path)
+    cfg = OmegaConf.create(stored["esc50"]["config"])
+    if root is not None:
+        cfg.data.root = root
+    clips = build_clips(cfg)
+    split, names = build_split(cfg, clips), tuple(stored["esc50"]["class_names"])
+    if class_names(clips) != names:
+        raise DataError(f"the data at {cfg.data.root} has the classes {', '.join(class_names(clips))}, the checkpoint knows"
+                        f" {', '.join(names)}; give data.root= of the data it was trained on")
+    write_split(split, folder / "split.csv")
+    task = restore_task(stored)
+    data = _batches(cfg, clips, split, task)
+    record = {"checkpoint": str(path), **_facts(cfg, split, names), "seconds": 0.0}
+    return _test(stored, task, data, folder, record, started)
+
+
+def restore_task(stored: Mapping[str, Any]) -> Classifier:
+    """The task of a loaded checkpoint, with its weights; nothing is downloaded."""
+    cfg = OmegaConf.create(stored["esc50"]["config"])
+    if "weights" in cfg.model:
+        cfg.model.weights = None
+    task = build_task(cfg, num_classes=len(stored["esc50"]["class_names"]))
+    task.load_state_dict(stored["state_dict"])
+    return task
+
+
+def predict_role(trainer: L.Trainer, task: Classifier, data: ClipBatches, role: str, names: tuple[str, ...]) -> Predictions:
+    """Probabilities of every clip of a role, once, in the order of the split, in float32."""
+    trainer.test(task, dataloaders=data.in_order(role), verbose=False)
+    _, targets, probs = task.evaluated()
+    clips = data.split.roles()[role]
+    return Predictions(filenames=tuple(clip.filename for clip in clips), folds=tuple(clip.fold for clip in clips),
+                       targets=targets, probs=probs, class_names=names)
+
+
+def quieten() -> None:
+    """Keep what a user can act upon and drop what libraries say about themselves."""
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in (".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
+                    ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
+                    ".*Checkpoint directory .* exists and is not empty.*",
+                    ".*you defined a `validation_step` but have no `val_dataloader`.*"):
+        warnings.filterwarnings("ignore", message)
+
+
+def _settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
+    """Write the precision that training will use into the config; a resumed run keeps the one it began with."""
+    if stored and cfg.trainer.precision == "auto":
+        cfg.trainer.precision = stored["esc50"]["config"]["trainer"]["precision"]
+        return
+    precision, reason = resolve_precision(cfg.trainer.precision, model=cfg.model.precision,
+                                          accelerator=cfg.trainer.accelerator)
+    log.info("training in %s: %s", precision, reason)
+    cfg.trainer.precision = precision
+
+
+def _batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split, task: Classifier) -> ClipBatches:
+    rows = build_rows(cfg, clips, task.front_end.recipe)
+    return ClipBatches(clips, rows, split, batch_size=cfg.loader.batch_size, seed=cfg.seed, balance=cfg.data.balance,
+                       num_workers=cfg.loader.num_workers)
+
+
+def _trainer(cfg: DictConfig, folder: Path, logger: TensorBoardLogger, callbacks: list[L.Callback]) -> L.Trainer:
+    options = cfg.trainer
+    return L.Trainer(default_root_dir=folder, logger=logger, callbacks=[*callbacks, RunProgress()],
+                     plugins=[AtomicCheckpointIO()], max_epochs=options.max_epochs, accelerator=options.accelerator,
+                     devices=options.devices, strategy=options.strategy, precision=LIGHTNING_NAMES[options.precision],
+                     gradient_clip_val=options.gradient_clip, accumulate_grad_batches=options.accumulate,
+                     deterministic=options.deterministic, use_distributed_sampler=False, num_sanity_val_steps=0,
+                     log_every_n_steps=1, enable_model_summary=False)
+
+
+def _stopping(cfg: DictConfig) -> list[L.Callback]:
+    if cfg.early_stopping.patience is None:
+        return []
+    monitor = cfg.checkpoint.monitor
+    return [EarlyStopping(monitor, mode="min" if monitor.endswith("loss") else "max", patience=cfg.early_stopping.patience)]
+
+
+def _facts(cfg: DictConfig, split: Split, names: tuple[str, ...]) -> dict[str, Any]:
+    return {"protocol": split.protocol, "fold": cfg.fold, "seed": cfg.seed, "clips": len(split.test),
+            "train_clips": len(split.train), "val_clips": len(split.val), "classes": len(names),
+            "versions": versions(), "git_commit": git_commit()}
+
+
+def _test(stored: Mapping[str, Any], task: Classifier, data: ClipBatches, folder: Path, record: dict[str, Any],
+          started: float) -> float | None:
+    """Score validation and test clips with the chosen checkpoint, write the record, end with one line."""
+    task.load_state_dict(stored["state_dict"])
+    names = tuple(stored["esc50"]["class_names"])
+    config = stored["esc50"]["config"]
+    trainer = L.Trainer(accelerator=config["trainer"]["accelerator"], devices=1, logger=False, precision="32-true",
+                        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+                        default_root_dir=folder)
+    found = {}
+    for role in ("val", "test"):
+        predictions = predict_role(trainer, task, data, role, names) if data.split.roles()[role] else None
+        values = score(predictions) if predictions else dict.fromkeys(SCORES)
+        found |= {f"{role}_{name}": values[name] for name in SCORES}
+        if predictions and role == "test":
+            write_predictions(predictions, folder / "predictions.csv")
+    record |= {"seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
+    write_metrics({**{key: found[key] for key in ("test_accuracy", "val_accuracy")}, **found, **record}, folder)
+    final = {f"final/{name}": value for name, value in found.items() if value is not None}
+    write_hparams(folder / TENSORBOARD, _settings(config), final, step=stored["global_step"])
+    if data.split.test:
+        log.info("test accuracy %.4f on %d clips, fold %d, run folder %s", found["test_accuracy"], len(data.split.test),
+                 record["fold"], folder)
+    else:
+        log.info("trained on all %d clips, nothing tested (split=all), run folder %s", len(data.split.train), folder)
+    return found["val_accuracy"]
+
+
+def _settings(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The config as flat keys, less paths and what is only watched."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if prefix == "" and key in ("paths", "watch", "resume", "checkpoint"):
+            continue
+        flat |= _settings(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat

@@ -1,0 +1,132 @@
+"""Checkpoints: written whole or not at all, plain data only, found by run folder, compared before a resume."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins import TorchCheckpointIO
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from esc50.errors import ConfigError, DataError
+from esc50.files import write_atomically
+from esc50.results.record import read_metrics
+
+FOLDER = "checkpoints"
+LAST = "last.ckpt"
+# What may differ between a run and the one it goes on from: how long, where things lie and what is watched.
+FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.archive", "data.url",
+             "loader.memory_limit_gb", "features.colormap")
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes beside the target, then takes its place, so that a killed run leaves the checkpoint before whole."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        with write_atomically(path) as temporary:
+            torch.save(checkpoint, temporary)
+
+
+class BestAndLast(ModelCheckpoint):
+    """ModelCheckpoint whose memory of the best files goes with the folder: a run that was moved, or is resumed into another
+    folder with its checkpoints copied there, still knows its best."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def here(path: str) -> str:
+            return str(Path(self.dirpath) / Path(path).name) if path else path
+
+        moved = dict(state_dict) | {"dirpath": self.dirpath}
+        for key in ("best_model_path", "kth_best_model_path", "last_model_path"):
+            moved[key] = here(moved.get(key, ""))
+        moved["best_k_models"] = {here(path): value for path, value in moved.get("best_k_models", {}).items()}
+        super().load_state_dict(moved)
+
+
+def checkpoint_callback(folder: Path, *, monitor: str | None, save_top_k: int) -> BestAndLast:
+    """Keeps `last.ckpt` and, with a `monitor`, the best epochs; file names are flat and free of `=`."""
+    common = {"dirpath": str(folder / FOLDER), "auto_insert_metric_name": False, "enable_version_counter": False}
+    if monitor is None:
+        return BestAndLast(filename="last", monitor=None, save_top_k=1, save_on_train_epoch_end=True, **common)
+    mode = "min" if monitor.endswith("loss") else "max"
+    return BestAndLast(filename="epoch-{epoch:03d}", monitor=monitor, mode=mode, save_top_k=save_top_k, save_last=True,
+                       save_on_train_epoch_end=False, **common)
+
+
+def find_checkpoint(path: str | Path) -> Path:
+    """The checkpoint that `path` means: a file itself; of a run folder the tested one, as its metrics.json says, else the
+    last. Raises DataError."""
+    path = Path(path)
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise DataError(f"no checkpoint or run folder at {path}")
+    named = read_metrics(path).get("checkpoint") if (path / "metrics.json").is_file() else None
+    return _existing(path / named if named else path / FOLDER / LAST, path)
+
+
+def find_last_checkpoint(path: str | Path) -> Path:
+    """The checkpoint to go on from: a file itself, of a run folder the last one. Raises DataError."""
+    path = Path(path)
+    return path if path.is_file() else _existing(path / FOLDER / LAST, path)
+
+
+def _existing(checkpoint: Path, folder: Path) -> Path:
+    if not checkpoint.is_file():
+        raise DataError(f"{folder} holds no {checkpoint.relative_to(folder)}; it is not the folder of a run that finished an"
+                        " epoch")
+    return checkpoint
+
+
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """Read a checkpoint on the CPU, plain tensors and builtin types only. Raises DataError for anything else."""
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for files that are not its own
+        raise DataError(f"{path} is not a readable checkpoint ({str(error).splitlines()[0][:120]})") from None
+    if "esc50" not in checkpoint:
+        raise DataError(f"{path} is not a checkpoint of this program: it lacks the description of data and front end")
+    return checkpoint
+
+
+def checkpoint_state(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What `BestAndLast` remembered when this checkpoint was written."""
+    return next(state for name, state in stored["callbacks"].items() if name.startswith(BestAndLast.__name__))
+
+
+def is_finished(stored: Mapping[str, Any], *, max_epochs: int) -> bool:
+    """Whether a run that left this checkpoint last has nothing more to train: all epochs done, or stopped early."""
+    stopped = any(state.get("stopped_epoch", 0) > 0 for state in stored["callbacks"].values())
+    return stopped or stored["epoch"] + 1 >= max_epochs
+
+
+def copy_checkpoints(source: Path, folder: Path) -> None:
+    """Bring the checkpoints that lie beside `source` into the run folder `folder`, unless they are there already."""
+    target = folder / FOLDER
+    if source.parent.resolve() == target.resolve():
+        return
+    for path in source.parent.glob("*.ckpt"):
+        with write_atomically(target / path.name) as temporary:
+            shutil.copyfile(path, temporary)
+
+
+def check_same_config(config: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    """Raise ConfigError listing the keys in which a resumed run's config differs from its checkpoint's."""
+    now, then = _flat(config), _flat(stored)
+    absent = object()
+    different = sorted(key for key in now.keys() | then.keys() if now.get(key, absent) != then.get(key, absent)
+                       and not any(key == free or key.startswith(free + ".") for free in FREE_KEYS))
+    if different:
+        pairs = ", ".join(f"{key}={now.get(key, 'absent')} (was {then.get(key, 'absent')})" for key in different)
+        raise ConfigError(f"resume: this config differs from the checkpoint's in {pairs}; only trainer.max_epochs, paths and"
+                          " watch may change, start a new run for anything else")
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

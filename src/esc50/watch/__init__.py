@@ -1,0 +1,1 @@
+"""Lightning callbacks and pages for TensorBoard, each answering one question."""
