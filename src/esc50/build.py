@@ -85,7 +85,7 @@ def build_optimizer(cfg: DictConfig) -> Callable[[nn.Module], Optimizer]:
 def build_task(cfg: DictConfig, *, num_classes: int) -> Classifier:
     """The model with front end, augmentation, optimiser and schedule, untrained."""
     front_end = FrontEnd(build_recipe(cfg), normalization=cfg.features.normalize)
-    augment = {slot: {name: _instantiate(part) for name, part in (parts or {}).items()}
+    augment = {slot: {name: _instantiate(part) for name, part in (parts or {}).items() if part is not None}
                for slot, parts in cfg.augment.items()}
     return Classifier(build_model(cfg, front_end, num_classes=num_classes), front_end, num_classes=num_classes,
                       seed=cfg.seed, augment=augment, optimizer=build_optimizer(cfg),
@@ -95,4 +95,4 @@ def build_task(cfg: DictConfig, *, num_classes: int) -> Classifier:
 
 def build_watch(cfg: DictConfig) -> list:
     """The callbacks of the chosen panels."""
-    return [_instantiate(panel) for panel in (cfg.watch or {}).values()]
+    return [_instantiate(panel) for panel in (cfg.watch or {}).values() if panel is not None]

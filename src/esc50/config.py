@@ -1,25 +1,31 @@
 """The configuration's door: every problem is reported at once, before anything heavy is imported."""
 
 import contextlib
+import errno
+import re
 import sys
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from esc50.errors import ConfigError, Esc50Error
-from esc50.rules import RULES
+from esc50.rules import rule_for
 
 # What the YAML of a component says about it and its constructor does not take.
 FACTS = {
-    "data": ("balance",),
+    "data": ("creates", "balance"),
     "model": ("input", "normalize", "precision"),
     "optimizer": ("lr_ratio",),
 }
 SPLITS_WITHOUT_VALIDATION = ("official", "all")
+NUM_FOLDS = 5
+# What a disk or a person's rights refuse, wherever it is written: theirs to mend.
+REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
+INTERRUPTED = 130  # exit status, as shells know it
 
 
 def check(cfg: DictConfig) -> None:
@@ -52,27 +58,23 @@ def check_evaluate(cfg: DictConfig) -> None:
         raise ConfigError("\n  ".join(problems))
 
 
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if children is None:
-        yield key, value
-    else:
-        for name, child in children:
-            yield from _leaves(child, f"{key}.{name}" if key else str(name))
+def _nodes(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key with its value, those that hold other keys too."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, child in children:
+        child_key = f"{key}.{name}" if key else str(name)
+        yield child_key, child
+        yield from _nodes(child, child_key)
 
 
 def _values(values: dict) -> list[str]:
     problems = []
-    for key, value in _leaves(values, ""):
+    for key, value in _nodes(values):
+        rule = rule_for(key)
         if value == "???":
             problems.append(f"{key} needs a value; write {key}=...")
-            continue
-        for pattern, rule in RULES.items():
-            if fnmatchcase(key, pattern):
-                problem = rule.problem(value)
-                if problem:
-                    problems.append(f"{key}={'null' if value is None else value}: {problem}")
-                break
+        elif rule and (problem := rule.problem(value)):
+            problems.append(f"{key}={'null' if value is None else value}: {problem}")
     return problems
 
 
@@ -104,25 +106,27 @@ def _features(values: dict) -> list[str]:
 
 def _augment(values: dict) -> list[str]:
     features, problems = values["features"], []
+    slots = {slot: {name: part for name, part in (values["augment"].get(slot) or {}).items() if part is not None}
+             for slot in ("waveform", "spectrogram", "mix")}  # a part that is null is switched off
     for slot in ("waveform", "spectrogram"):
-        parts = values["augment"].get(slot) or {}
+        parts = slots[slot]
         if parts and slot not in features["stages"]:
             problems.append(f"augment.{slot} has {', '.join(parts)}, but features={features['kind']} has no {slot} to work"
                             " on; choose other features or another augment")
-    if len(values["augment"].get("mix") or {}) > 1:
-        problems.append(f"augment.mix takes one way of mixing, not {len(values['augment']['mix'])}")
+    if len(slots["mix"]) > 1:
+        problems.append(f"augment.mix takes one way of mixing, not {len(slots['mix'])}: {', '.join(slots['mix'])}")
     if "n_mels" in features:
         sizes = {"FrequencyMask": ("max_width", features["n_mels"], "mel bands"),
                  "TimeMask": ("max_width", num_frames(features), "frames")}
-        for name, part in (values["augment"].get("spectrogram") or {}).items():
-            kind = str((part or {}).get("_target_", "")).rpartition(".")[2]
+        for name, part in slots["spectrogram"].items():
+            kind = str(part.get("_target_", "")).rpartition(".")[2]
             limits = [sizes[kind]] if kind in sizes else []
             if kind == "SpecAugment":
                 limits = [("F", features["n_mels"], "mel bands"), ("T", num_frames(features), "frames")]
             problems += [f"augment.spectrogram.{name}.{key}={part[key]}: wider than the image, {size} {unit}"
                          for key, size, unit in limits if part[key] > size]
     for slot in ("waveform", "spectrogram"):
-        for name, part in (values["augment"].get(slot) or {}).items():
+        for name, part in slots[slot].items():
             pairs = [(key, key.replace("min_", "max_", 1)) for key in part if key.startswith("min_")]
             problems += [f"augment.{slot}.{name}.{low}={part[low]}: wanted no more than {high}={part[high]}"
                          for low, high in pairs if high in part and part[low] > part[high]]
@@ -130,17 +134,32 @@ def _augment(values: dict) -> list[str]:
 
 
 def _data(values: dict) -> list[str]:
-    data, problems = values["data"], []
-    root = Path(data["root"])
-    if not root.is_dir() and not (data.get("creates") and Path(data["creates"]) == root):
-        problems.append(f"data.root={data['root']}: no such folder")
-    store = Path(values["paths"]["store"]).resolve()
-    if store.is_relative_to(root.resolve()):
-        problems.append(f"paths.store={values['paths']['store']}: lies inside data.root={data['root']}, where nothing"
-                        " derived may be written; choose another paths.store")
+    data, problems = values["data"], data_problems(values)
+    if data.get("folds_csv") is not None and not Path(data["folds_csv"]).is_file():
+        problems.append(f"data.folds_csv={data['folds_csv']}: no such file")
+    if "source_pattern" in data:
+        try:
+            re.compile(data["source_pattern"])
+        except re.error as error:
+            problems.append(f"data.source_pattern={data['source_pattern']}: not a regular expression, {error}")
+    if "num_clips" in data and data["num_clips"] % (NUM_FOLDS * data["num_classes"]):
+        problems.append(f"data.num_clips={data['num_clips']}: wanted a multiple of {NUM_FOLDS * data['num_classes']},"
+                        f" {NUM_FOLDS} folds of {data['num_classes']} classes")
     if values["resume"] is not None and not Path(values["resume"]).exists():
         problems.append(f"resume={values['resume']}: no such run folder or checkpoint")
     return problems
+
+
+def data_problems(values: dict) -> list[str]:
+    """What is wrong with where the data lies, and with where things derived from it would be written."""
+    data, store = values["data"], values["paths"]["store"]
+    root = Path(data["root"])
+    problems = []
+    if not root.is_dir() and not (data.get("creates") and Path(data["creates"]) == root):
+        problems.append(f"data.root={root}: no such folder")
+    places = {"paths.store": store} | ({"hydra.run.dir": run_folder()} if HydraConfig.initialized() else {})
+    return problems + [f"{key}={place}: lies inside data.root={root}, where nothing derived may be written; choose another"
+                       f" {key}" for key, place in places.items() if Path(place).resolve().is_relative_to(root.resolve())]
 
 
 def _training(values: dict) -> list[str]:
@@ -170,10 +189,17 @@ def readable_errors() -> Iterator[None]:
     except Esc50Error as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_status)
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        sys.stderr.write(f"error: {error.filename or 'the disk'}: {error.strerror}; make room or rights there, or choose"
+                         " another place\n")
+        sys.exit(Esc50Error.exit_status)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(INTERRUPTED)
 
 
 def run_folder() -> Path:
     """The folder that Hydra gave to this run."""
-    from hydra.core.hydra_config import HydraConfig
-
     return Path(HydraConfig.get().runtime.output_dir)

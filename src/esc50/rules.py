@@ -3,6 +3,7 @@
 import difflib
 import math
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 
@@ -27,6 +28,8 @@ class Rule:
             return f"wanted {self.wanted()}"
         if number and not (math.isfinite(value) and self.low <= value <= self.high and value > self.above):
             return f"wanted {self.wanted()}"
+        if self.kind is list and not value:
+            return f"wanted {self.wanted()}"
         if self.choices and value not in self.choices:
             near = difflib.get_close_matches(str(value), self.choices, n=1)
             return f"wanted {self.wanted()}" + (f"; did you mean {near[0]}?" if near else "")
@@ -36,12 +39,13 @@ class Rule:
         if self.choices:
             text = "one of " + ", ".join(self.choices)
         else:
-            text = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "a mapping",
-                    list: "a list"}[self.kind]
+            text = {int: "a whole number", float: "a number", bool: "true or false", str: "a text",
+                    dict: "keys below it", list: "a list of one or more"}[self.kind]
+            digits = ".0f" if self.kind is int else "g"
             if math.isfinite(self.low) and math.isfinite(self.high):
-                text += f" from {self.low:g} to {self.high:g}"
+                text += f" from {self.low:{digits}} to {self.high:{digits}}"
             elif math.isfinite(self.low):
-                text += f" of {self.low:g} or more"
+                text += f" of {self.low:{digits}} or more"
             elif math.isfinite(self.above):
                 text += f" above {self.above:g}"
         return text + (" or null" if self.optional else "")
@@ -61,16 +65,21 @@ def _one_of(*choices: str, **more) -> Rule:
 
 YES_NO = Rule(kind=bool)
 POSITIVE = _real(above=0)
+SECTION = Rule(kind=dict)
 
-# Keys as patterns; a key that the chosen options do not have is not asked for.
+# Keys as patterns, part by part; a key that the chosen options do not have is not asked for.
 RULES = {
+    **dict.fromkeys(("checkpoint", "early_stopping", "loader", "paths", "data", "split", "features", "model", "augment",
+                     "optimizer", "optimizer.lr_ratio", "schedule", "trainer"), SECTION),
+    "augment.*": Rule(kind=dict, optional=True), "augment.*.*": Rule(kind=dict, optional=True),
+    "watch": Rule(kind=dict, optional=True), "watch.*": Rule(kind=dict, optional=True),
     "fold": _int(1, 5), "seed": _int(0, 2**31 - 1), "resume": Rule(optional=True),
     "checkpoint.monitor": _one_of("val_accuracy", "val_loss", "val_top5", "val_macro_f1"),
     "checkpoint.save_top_k": _int(1), "early_stopping.patience": _int(1, optional=True),
     "loader.batch_size": _int(1), "loader.num_workers": _int(0), "loader.memory_limit_gb": _real(0),
     "paths.*": Rule(),
     "data.root": Rule(), "data.balance": _one_of("none", "oversample"), "data.seed": _int(0),
-    "data.num_classes": _int(2), "data.num_clips": _int(1), "data.seconds": POSITIVE, "data.sample_rate": _int(1000),
+    "data.num_classes": _int(2, 10), "data.num_clips": _int(1), "data.seconds": _real(0.25), "data.sample_rate": _int(8000),
     "data.source_pattern": Rule(), "data.folds_csv": Rule(optional=True),
     "split.protocol": _one_of("holdout", "official", "all"),
     "features.kind": _one_of("mel_png", "waveform", "logmel"), "features.sample_rate": _int(1000),
@@ -82,17 +91,30 @@ RULES = {
     "features.cache_size": _int(1),
     "model.precision": _one_of("auto", "float32", "bfloat16"), "model.dropout": _real(0, 1),
     "model.activation": _one_of("relu", "leaky_relu"), "model.hidden": _int(1, optional=True), "model.name": Rule(),
-    "model.weights": Rule(optional=True), "model.channels.*": _int(1),
-    "augment.*.probability": _real(0, 1), "augment.*.fill": _one_of("mean", "floor"),
-    "augment.*.max_width": _int(0), "augment.*.num_masks": _int(0), "augment.*.alpha": _real(0),
-    "augment.*.max_fraction": _real(0, 1), "augment.*.W": _int(0), "augment.*.F": _int(0), "augment.*.m_F": _int(0),
-    "augment.*.T": _int(0), "augment.*.m_T": _int(0), "augment.*.p": _real(0, 1, above=0),
-    "augment.*_rate": POSITIVE, "augment.*_db": _real(), "augment.*_seconds": _real(0),
+    "model.weights": Rule(optional=True), "model.channels": Rule(kind=list), "model.channels.*": _int(1),
+    "augment.*.*.probability": _real(0, 1), "augment.*.*.fill": _one_of("mean", "floor"),
+    "augment.*.*.max_width": _int(0), "augment.*.*.num_masks": _int(0), "augment.*.*.alpha": _real(0),
+    "augment.*.*.max_fraction": _real(0, 1), "augment.*.*.W": _int(0), "augment.*.*.F": _int(0), "augment.*.*.m_F": _int(0),
+    "augment.*.*.T": _int(0), "augment.*.*.m_T": _int(0), "augment.*.*.p": _real(0, 1, above=0),
+    "augment.*.*.*_rate": POSITIVE, "augment.*.*.*_db": _real(), "augment.*.*.*_seconds": _real(0),
+    "augment.*.*.max_shift": _int(0), "augment.*.*.num_repeats": _int(1), "augment.*.*.max_decay": _real(0, 1),
+    "augment.*.*.max_semitones": _real(0, 24),
     "optimizer.lr": POSITIVE, "optimizer.weight_decay": _real(0),
     "optimizer.lr_ratio.head": POSITIVE, "optimizer.lr_ratio.*": _real(0),
     "schedule.warmup": _real(0, 0.99), "schedule.start": _real(0, 1), "schedule.final": _real(0, 1),
     "trainer.max_epochs": _int(1), "trainer.precision": _one_of("auto", "float32", "bfloat16"),
-    "trainer.devices": _int(1), "trainer.accelerator": Rule(), "trainer.gradient_clip": _real(above=0, optional=True),
-    "trainer.accumulate": _int(1), "trainer.freeze_epochs": _int(0), "trainer.label_smoothing": _real(0, 0.99),
+    "trainer.accelerator": _one_of("auto", "cpu", "gpu", "cuda", "mps"), "trainer.devices": _int(1),
+    "trainer.strategy": Rule(), "trainer.gradient_clip": _real(above=0, optional=True), "trainer.accumulate": _int(1),
+    "trainer.freeze_epochs": _int(0), "trainer.label_smoothing": _real(0, 0.99),
     "trainer.channels_last": YES_NO, "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
 }
+
+
+def rule_for(key: str) -> Rule | None:
+    """The rule of a key such as `trainer.max_epochs`, None where every value will do."""
+    parts = key.split(".")
+    for pattern, rule in RULES.items():
+        wanted = pattern.split(".")
+        if len(wanted) == len(parts) and all(map(fnmatchcase, parts, wanted)):
+            return rule
+    return None

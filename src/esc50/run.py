@@ -9,14 +9,14 @@ from typing import Any
 
 import lightning as L
 from lightning.pytorch.callbacks import EarlyStopping
-from lightning.pytorch.loggers import TensorBoardLogger
 from omegaconf import DictConfig, OmegaConf
 
 from esc50.batches import ClipBatches
 from esc50.build import build_clips, build_rows, build_split, build_task, build_watch
+from esc50.config import data_problems
 from esc50.data.folds import Split, write_split
 from esc50.data.manifest import Clip, class_names
-from esc50.errors import DataError
+from esc50.errors import ConfigError, DataError
 from esc50.files import write_atomically
 from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, write_predictions
@@ -32,9 +32,10 @@ from esc50.training.checkpoints import (
     is_finished,
     load_checkpoint,
 )
-from esc50.training.precision import LIGHTNING_NAMES, resolve_precision
+from esc50.training.precision import LIGHTNING_NAMES, available, check_device, resolve_precision
 from esc50.training.progress import RunProgress
 from esc50.training.task import Classifier
+from esc50.watch.events import RunEvents
 from esc50.watch.hparams import write_hparams
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     quieten()
     source = find_last_checkpoint(cfg.resume) if cfg.resume else None
     stored = load_checkpoint(source) if source else None
+    check_device(accelerator=cfg.trainer.accelerator, devices=cfg.trainer.devices, strategy=cfg.trainer.strategy)
     _settle_precision(cfg, stored)
     config = OmegaConf.to_container(cfg, resolve=True)
     if stored:
@@ -84,8 +86,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
 
     checkpoints = checkpoint_callback(folder, monitor=cfg.checkpoint.monitor if split.val else None,
                                       save_top_k=cfg.checkpoint.save_top_k)
-    logger = TensorBoardLogger(folder, name="", version=TENSORBOARD,
-                               purge_step=stored["global_step"] if stored else None)
+    logger = RunEvents(folder, version=TENSORBOARD, purge_step=stored["global_step"] if stored else 0)
     trainer = _trainer(cfg, folder, logger, [checkpoints, Description(config, names), *_stopping(cfg), *build_watch(cfg)])
     fit_started = time.monotonic()
     if stored and is_finished(stored, max_epochs=cfg.trainer.max_epochs):
@@ -96,10 +97,11 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     fit_seconds = time.monotonic() - fit_started
 
     chosen = Path(checkpoints.best_model_path) if split.val else folder / "checkpoints" / "last.ckpt"
-    record = {"checkpoint": chosen.relative_to(folder.resolve() if chosen.is_absolute() else folder).as_posix(),
+    record = {"checkpoint": chosen.resolve().relative_to(folder.resolve()).as_posix(),
               **_facts(cfg, split, names), "seconds": round(time.monotonic() - started, 1),
               "train_seconds": round(fit_seconds, 1)}
-    return _test(load_checkpoint(chosen), task, data, folder, record, started)
+    last_step = max(trainer.global_step, stored["global_step"] if stored else 0)
+    return _test(load_checkpoint(chosen), task, data, folder, record, started, step=last_step)
 
 
 def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -> float | None:
@@ -114,6 +116,8 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     cfg = OmegaConf.create(stored["esc50"]["config"])
     if root is not None:
         cfg.data.root = root
+    if problems := data_problems(OmegaConf.to_container(cfg)):
+        raise ConfigError("; ".join(problems))
     clips = build_clips(cfg)
     split, names = build_split(cfg, clips), tuple(stored["esc50"]["class_names"])
     if class_names(clips) != names:
@@ -123,7 +127,7 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     task = restore_task(stored)
     data = _batches(cfg, clips, split, task)
     record = {"checkpoint": str(path), **_facts(cfg, split, names), "seconds": 0.0}
-    return _test(stored, task, data, folder, record, started)
+    return _test(stored, task, data, folder, record, started, step=stored["global_step"])
 
 
 def restore_task(stored: Mapping[str, Any]) -> Classifier:
@@ -151,7 +155,7 @@ def quieten() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in (".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
                     ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
-                    ".*Checkpoint directory .* exists and is not empty.*",
+                    ".*Total length of `list` across ranks is zero.*", ".*Checkpoint directory .* exists and is not empty.*",
                     ".*you defined a `validation_step` but have no `val_dataloader`.*"):
         warnings.filterwarnings("ignore", message)
 
@@ -173,7 +177,7 @@ def _batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split, task: Class
                        num_workers=cfg.loader.num_workers)
 
 
-def _trainer(cfg: DictConfig, folder: Path, logger: TensorBoardLogger, callbacks: list[L.Callback]) -> L.Trainer:
+def _trainer(cfg: DictConfig, folder: Path, logger: RunEvents, callbacks: list[L.Callback]) -> L.Trainer:
     options = cfg.trainer
     return L.Trainer(default_root_dir=folder, logger=logger, callbacks=[*callbacks, RunProgress()],
                      plugins=[AtomicCheckpointIO()], max_epochs=options.max_epochs, accelerator=options.accelerator,
@@ -197,13 +201,13 @@ def _facts(cfg: DictConfig, split: Split, names: tuple[str, ...]) -> dict[str, A
 
 
 def _test(stored: Mapping[str, Any], task: Classifier, data: ClipBatches, folder: Path, record: dict[str, Any],
-          started: float) -> float | None:
+          started: float, *, step: int) -> float | None:
     """Score validation and test clips with the chosen checkpoint, write the record, end with one line."""
     task.load_state_dict(stored["state_dict"])
     names = tuple(stored["esc50"]["class_names"])
     config = stored["esc50"]["config"]
-    trainer = L.Trainer(accelerator=config["trainer"]["accelerator"], devices=1, logger=False, precision="32-true",
-                        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    trainer = L.Trainer(accelerator=available(config["trainer"]["accelerator"]), devices=1, precision="32-true",
+                        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                         default_root_dir=folder)
     found = {}
     for role in ("val", "test"):
@@ -215,7 +219,7 @@ def _test(stored: Mapping[str, Any], task: Classifier, data: ClipBatches, folder
     record |= {"seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
     write_metrics({**{key: found[key] for key in ("test_accuracy", "val_accuracy")}, **found, **record}, folder)
     final = {f"final/{name}": value for name, value in found.items() if value is not None}
-    write_hparams(folder / TENSORBOARD, _settings(config), final, step=stored["global_step"])
+    write_hparams(folder / TENSORBOARD, _settings(config), final, step=step)
     if data.split.test:
         log.info("test accuracy %.4f on %d clips, fold %d, run folder %s", found["test_accuracy"], len(data.split.test),
                  record["fold"], folder)

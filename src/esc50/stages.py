@@ -19,7 +19,7 @@ from esc50.data.checklist import inspect
 from esc50.data.folds import leaking_sources, write_split
 from esc50.data.manifest import TABLE, Clip, class_names, read_table
 from esc50.errors import DataError
-from esc50.features.logmel import log_mel
+from esc50.features.logmel import LogMelSpec, log_mel
 from esc50.features.store import build_store, store_folder
 from esc50.files import write_atomically
 from esc50.training.lr_finder import find_lr as range_test
@@ -27,6 +27,9 @@ from esc50.watch.data_page import draw_page, save_page, write_tensorboard
 from esc50.watch.lr_page import draw_curve
 
 log = logging.getLogger(__name__)
+
+# How a clip is drawn where the features are samples and say nothing of spectrograms.
+PICTURE = {"n_fft": 2048, "win_length": 2048, "hop_length": 512, "n_mels": 64, "f_min": 0.0, "db_min": -70.0, "db_max": 40.0}
 
 
 def download(cfg: DictConfig) -> None:
@@ -117,5 +120,5 @@ def _listed_clips(cfg: DictConfig) -> tuple[Clip, ...]:
 def _spectrogram(cfg: DictConfig, clip: Clip):
     """Decibels `[mel, frames]`, length in seconds and band centres in Hz of one clip, as the checklist's page wants them."""
     recipe = build_recipe(cfg)
-    waveform = recipe.read(clip.path)
-    return log_mel(waveform, recipe.mel), recipe.seconds, recipe.mel.mel_frequencies()
+    mel = recipe.mel or LogMelSpec(sample_rate=recipe.sample_rate, f_max=recipe.sample_rate / 2, **PICTURE)
+    return log_mel(recipe.read(clip.path), mel), recipe.seconds, mel.mel_frequencies()

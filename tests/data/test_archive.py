@@ -95,7 +95,7 @@ def server(monkeypatch):
 def places(tmp_path, server):
     """Arguments of `prepare` for an empty data folder below `tmp_path` and the server."""
     root = tmp_path / "data" / "esc50"
-    return {"root": root, "creates": root, "archive": tmp_path / "data" / "ESC-50-master.zip", "url": server.url}
+    return {"root": root, "download_to": root, "archive": tmp_path / "data" / "ESC-50-master.zip", "url": server.url}
 
 
 def files_below(folder: Path) -> set[str]:
@@ -256,7 +256,7 @@ def test_a_folder_of_the_users_own_is_only_read(places, server, tmp_path):
     with pytest.raises(DataError, match=f"6 of the 6 clips.*{ROWS[0][0]}") as error:
         prepare(**places | {"root": mine})
     assert str(mine / "audio") in one_line(error)
-    assert files_below(mine) == {"meta/esc50.csv"} and not places["creates"].exists()
+    assert files_below(mine) == {"meta/esc50.csv"} and not places["download_to"].exists()
     assert server.requests == 0
     assert len(missing_audio(read_table(mine))) == len(ROWS)
 
@@ -283,7 +283,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(places):
 def test_two_processes_at_once_both_succeed(places, server):
     server.barrier = threading.Barrier(2)  # neither gets an answer before both have asked
     code = ("import sys; from esc50.data.archive import prepare\n"
-            "root, archive, url = sys.argv[1:]; print(len(prepare(root, creates=root, archive=archive, url=url)))")
+            "root, archive, url = sys.argv[1:]; print(len(prepare(root, download_to=root, archive=archive, url=url)))")
     arguments = [sys.executable, "-c", code, str(places["root"]), str(places["archive"]), server.url]
     both = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in both]
@@ -301,7 +301,7 @@ def test_the_real_recordings_and_the_real_table_without_any(shared, places, serv
         prepare(**places | {"root": shared / "esc50_meta"})
     assert "data.root" in one_line(error)
     assert len(read_table(shared / "esc50_meta")) == 2000
-    assert server.requests == 0 and not places["creates"].exists()
+    assert server.requests == 0 and not places["download_to"].exists()
 
 
 @pytest.mark.parametrize(("stem", "source", "take"), [

@@ -63,16 +63,16 @@ class TimeMask(_Mask):
 
 def warp_time(x: Tensor, *, anchor: Tensor, shift: Tensor) -> Tensor:
     """Move the frame `anchor` of each example to `anchor + shift`, stretching the left part and squeezing the right one
-    linearly; the first and last frame stay. `anchor`, `shift`: `[batch]` in frames; |shift| below the distance to both
-    ends."""
+    linearly; the first and last frame stay, and all of them where `shift` is 0. `anchor`, `shift`: `[batch]` in frames;
+    |shift| below the distance to both ends."""
     frames = x.shape[TIME]
     last = frames - 1
     target = torch.arange(frames, device=x.device, dtype=torch.float32)
-    anchor = anchor.to(x.device, torch.float32).unsqueeze(1)
-    moved = anchor + shift.to(x.device, torch.float32).unsqueeze(1)
-    left = target * anchor / moved.clamp_min(1e-6)
-    right = last - (last - target) * (last - anchor) / (last - moved).clamp_min(1e-6)
-    position = torch.where(target <= moved, left, right).clamp(0, last)  # [batch, frames], where each frame comes from
+    shift = shift.to(x.device, torch.float32).unsqueeze(1)
+    moved = anchor.to(x.device, torch.float32).unsqueeze(1) + shift
+    # The shift dies away linearly to both ends.
+    share = torch.minimum(target / moved.clamp_min(1e-6), (last - target) / (last - moved).clamp_min(1e-6))
+    position = (target - shift * share).clamp(0, last)  # [batch, frames], where each frame comes from
     below = position.floor().long().clamp_max(max(last - 1, 0))
     part = (position - below).to(x.dtype)[:, None, None, :]
     index = below[:, None, None, :].expand_as(x)

@@ -22,16 +22,16 @@ TIMEOUTS = (10, 60)  # seconds: to be connected, to wait for more bytes
 NUM_NAMED = 3  # missing clips that an error names
 
 
-def prepare(root: str | Path, *, creates: str | Path, archive: str | Path, url: str,
+def prepare(root: str | Path, *, download_to: str | Path, archive: str | Path, url: str,
             subset: str | None = None) -> tuple[Clip, ...]:
     """The clips of a folder in ESC-50's layout (`root`/meta/esc50.csv, `root`/audio), every one of them there.
 
-    Only where `root` is the folder `creates` may anything be written: what is missing there is unpacked from the zip at
+    Only where `root` is the folder `download_to` may anything be written: what is missing there is unpacked from the zip at
     `archive`, which is fetched from `url` (http, https or file) if it is absent or cut short. Any other `root` is only
     read. `subset="esc10"` keeps the ten classes of ESC-10. Raises DataError where clips are missing and cannot be had.
     """
     root, archive = Path(root), Path(archive)
-    own = root.resolve() == Path(creates).resolve()
+    own = root.resolve() == Path(download_to).resolve()
     if own and not _is_complete(root, subset=subset):
         try:
             if not _is_zip(archive):
@@ -45,7 +45,7 @@ def prepare(root: str | Path, *, creates: str | Path, archive: str | Path, url: 
     if missing:
         names = ", ".join(clip.filename for clip in missing[:NUM_NAMED])
         advice = (f"{archive} does not hold them: delete it, so that it is fetched again" if own else
-                  f"copy them there, or leave data.root out and let ESC-50 be fetched to {creates}")
+                  f"copy them there, or leave data.root out and let ESC-50 be fetched to {download_to}")
         raise DataError(f"{len(missing)} of the {len(clips)} clips that {root / TABLE} lists are missing or empty in"
                         f" {root / 'audio'}, first {names}; {advice}")
     return clips

@@ -76,6 +76,14 @@ def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, 
     return waveform if num_samples is None else fit_length(waveform, num_samples, pad=pad)
 
 
+def seconds_of(path: str | Path) -> float:
+    """Length of a recording that `read` takes, from its header."""
+    import soundfile
+
+    with soundfile.SoundFile(path) as file:
+        return file.frames / file.samplerate
+
+
 def to_mono(data: np.ndarray, *, name: str) -> np.ndarray:
     """Average channels: `[time, channels]` to `[time]`. Warns where opposite phases cancel nearly all of the sound."""
     if data.shape[1] == 1:

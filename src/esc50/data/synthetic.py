@@ -68,7 +68,7 @@ def prepare(root: str | Path, *, num_classes: int = 10, num_clips: int = 400, se
     Mono 16-bit PCM of `seconds` at `sample_rate` Hz. Each of the 5 folds holds equally many clips of each class, so
     `num_clips` must be a multiple of 5 * `num_classes`. Takes of one source lie in one fold. The first half of the
     classes is marked `esc10`, so that the subset can be tried too. A clip is a function of seed, source, take and
-    length: the same parameters give the same bytes, however many processes write them.
+    length: with one version of numpy the same parameters give the same bytes, however many processes write them.
 
     `root` appears whole or not at all. A complete set of the same parameters is used as it is; one written here with
     other parameters, or with files missing, is replaced. Raises ConfigError for impossible parameters, DataError for a

@@ -1,7 +1,9 @@
 """One PNG a clip: exactly mel bands x frames, no axes, low frequencies at the bottom, parameters in its text chunks."""
 
 import json
+import os
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from esc50.files import write_atomically
 
 # Small spectrogram images gain little from harder compression and cost several times the encoding time.
 COMPRESS_LEVEL = 1
+END = b"\0\0\0\0IEND\xaeB`\x82"  # the last chunk of every PNG
 
 
 def write_png(path: Path, image: np.ndarray, *, parameters: dict, identity: dict, colormap: str | None = None) -> None:
@@ -36,11 +39,25 @@ def read_png(path: Path) -> tuple[np.ndarray, dict]:
     """
     from PIL import Image
 
-    with Image.open(path) as picture:
-        picture.load()
+    file = BytesIO(path.read_bytes())
+    try:
+        Image.open(file, formats=("PNG",)).verify()  # the checksums, which loading passes over
+    except SyntaxError as error:
+        raise ValueError(str(error)) from None
+    with Image.open(file, formats=("PNG",)) as picture:
         texts = {key.removeprefix("esc50."): json.loads(value) for key, value in picture.text.items()
                  if key.startswith("esc50.")}
         return np.asarray(picture)[::-1], texts
+
+
+def is_whole(path: Path) -> bool:
+    """Whether the file is there and ends as a PNG does; one that was cut short does not."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(END), os.SEEK_END)
+            return file.read() == END
+    except OSError:  # not there, or shorter than the chunk
+        return False
 
 
 @lru_cache(maxsize=4)

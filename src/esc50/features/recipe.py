@@ -12,6 +12,7 @@ from esc50.features.logmel import LogMelSpec, log_mel, to_levels
 
 KINDS = ("mel_png", "waveform", "logmel")
 FORMAT = 1  # raise when the meaning of stored values changes, so that old stores are not read
+SHORT = 0.01  # the share of the length that may be padded without a word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,10 @@ class Recipe:
         """The file as `[time]` float32 at this rate and length."""
         return audio.read(path, sample_rate=self.sample_rate, num_samples=self.num_samples, pad=self.pad)
 
+    def is_short(self, path: str | Path) -> bool:
+        """Whether the recording lacks more than 1 % of the length, so that padding is a part of what is kept."""
+        return audio.seconds_of(path) < (1 - SHORT) * self.seconds
+
     def from_waveform(self, waveform: np.ndarray) -> np.ndarray:
         """`[time]` float32 to uint8 `[mel, frames]` (low frequencies first) or int16 `[time]`."""
         if self.keeps_images:
@@ -67,9 +72,15 @@ class Recipe:
         kept = asdict(self) | {"format": FORMAT}
         if not self.keeps_images:
             kept |= {"kind": "waveform", "mel": None}
-        return kept
+        return _alike(kept)
 
     def key(self) -> str:
         """Name of the store for these parameters."""
         text = json.dumps(self.parameters(), sort_keys=True)
         return f"{self.parameters()['kind']}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _alike(parameters: dict) -> dict:
+    """Numbers that are equal written alike: 5.0 as 5."""
+    return {key: _alike(value) if isinstance(value, dict) else
+            int(value) if isinstance(value, float) and value.is_integer() else value for key, value in parameters.items()}

@@ -1,15 +1,19 @@
 """The store: every clip's features computed once, kept on disk, keyed by all that shapes them.
 
 A store is a folder `<root>/<data>/<recipe key>` with one PNG a clip (images only), one packed array of all clips and an
-index. A clip is computed again when its file or any parameter changes; the rest is kept.
+index. A clip is computed again when its file or any parameter changes; the rest is kept. A PNG that is gone or cut short
+is written again.
 """
 
 import hashlib
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +21,30 @@ from tqdm import tqdm
 
 from esc50.data.manifest import Clip
 from esc50.errors import DataError
-from esc50.features.png import read_png, write_png
+from esc50.features.png import is_whole, read_png, write_png
 from esc50.features.recipe import Recipe
 from esc50.files import write_atomically
 
 log = logging.getLogger(__name__)
 
 MOST_NAMED = 20  # bad files named one by one before the rest is only counted
+LEFTOVER_SECONDS = 86400  # a temporary pack this old belongs to a process that was killed
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pack:
+    """All kept values in one array, and what each row was made from: `[len(entries), ...]`, in the order of `entries`."""
+
+    entries: dict[str, dict | None]  # the file's identity by filename, None where it could not be read
+    values: np.ndarray | None = None
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        return {filename: row for row, filename in enumerate(self.entries)}
+
+    def of(self, filename: str, identity: dict) -> np.ndarray | None:
+        """The values of a clip, unless its file has another identity by now."""
+        return self.values[self.row_of[filename]] if self.entries.get(filename) == identity else None
 
 
 def store_folder(root: str | Path, clips: Sequence[Clip], recipe: Recipe) -> Path:
@@ -34,23 +55,22 @@ def store_folder(root: str | Path, clips: Sequence[Clip], recipe: Recipe) -> Pat
 
 
 def build_store(clips: Sequence[Clip], *, root: str | Path, recipe: Recipe, colormap: str | None = None,
-                num_workers: int | None = None) -> np.ndarray:
+                num_workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Bring the store up to date and return its packed array, memory-mapped, and the row of each clip.
 
     Returns `(packed, rows)`: `packed` is `[stored clips, ...]` read-only (uint8 `[mel, frames]` or int16 `[time]` a clip),
-    `rows[i]` is the row of `clips[i]`. Uses all cores unless `num_workers` says otherwise. Several processes may build one
-    store at once. Raises DataError naming every file that cannot be read; the others are kept for the next time.
+    `rows[i]` is the row of `clips[i]`. PNGs with a `colormap` lie beside the grey ones. Uses all cores unless `num_workers`
+    says otherwise. Several processes may build one store at once. Raises DataError naming every file that cannot be read;
+    the others are kept for the next time. Clips that had to be padded are counted in one warning.
     """
     folder = store_folder(root, clips, recipe)
     identities = _identities(clips)
-    index = _read_index(folder)
-    known = index["clips"] if index else {}
-    stale = [clip for clip in clips if known.get(clip.filename) != identities[clip.filename]]
-    if stale or index is None:
-        index = _update(folder, clips, stale, index, identities, recipe, colormap, num_workers)
-    row_of = {filename: row for row, filename in enumerate(index["clips"])}
-    packed = np.load(folder / index["pack"], mmap_mode="r")
-    return packed, np.array([row_of[clip.filename] for clip in clips])
+    pack = _open(folder)
+    stale = [clip for clip in clips if pack.entries.get(clip.filename) != identities[clip.filename]
+             or (recipe.keeps_images and not is_whole(_png_path(folder, clip, colormap)))]
+    if stale:
+        pack = _update(folder, stale, pack, identities, recipe, colormap, num_workers)
+    return pack.values, np.array([pack.row_of[clip.filename] for clip in clips])
 
 
 def _identities(clips: Iterable[Clip]) -> dict[str, dict]:
@@ -69,82 +89,120 @@ def _identities(clips: Iterable[Clip]) -> dict[str, dict]:
     return identities
 
 
-def _read_index(folder: Path) -> dict | None:
-    """The index of a store whose pack is there, else None."""
+def _png_path(folder: Path, clip: Clip, colormap: str | None) -> Path:
+    return folder / (f"png-{colormap}" if colormap else "png") / f"{clip.filename}.png"
+
+
+def _open(folder: Path) -> _Pack:
+    """What the store holds; nothing where there is none or it is damaged."""
     path = folder / "index.json"
-    if not path.is_file():
-        return None
-    index = json.loads(path.read_text(encoding="utf-8"))
-    return index if (folder / index["pack"]).is_file() else None
+    for _ in range(3):  # another process may replace the pack between reading the index and opening it
+        if not path.is_file():
+            break
+        try:
+            index = json.loads(path.read_text(encoding="utf-8"))
+            return _Pack(entries=index["clips"], values=np.load(folder / index["pack"], mmap_mode="r"))
+        except FileNotFoundError:
+            continue
+        except (ValueError, EOFError, KeyError, TypeError) as error:
+            log.warning("the store %s is damaged (%s), built again", folder, error)
+            break
+    return _Pack(entries={})
 
 
-def _update(folder: Path, clips: Sequence[Clip], stale: Sequence[Clip], index: dict | None, identities: dict[str, dict],
-            recipe: Recipe, colormap: str | None, num_workers: int | None) -> dict:
+def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[str, dict], recipe: Recipe,
+            colormap: str | None, num_workers: int | None) -> _Pack:
     """Compute what is stale, write a new pack of old and new rows, then point the index at it."""
-    old = index["clips"] if index else {}
-    old_pack = np.load(folder / index["pack"], mmap_mode="r") if index else None
-    old_rows = {filename: row for row, filename in enumerate(old)}
     # Clips of the same folder that this run did not ask for (ESC-50 beside its subset ESC-10) stay in the store.
-    entries = {**old, **identities}
-    digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:12]
-    pack = f"pack-{digest}.npy"
+    # Sorted, so that processes that came to the same entries by different ways write the same pack under its name.
+    entries: dict[str, dict | None] = dict(sorted({**old.entries, **identities}.items()))
+    digest = hashlib.sha256(json.dumps(entries).encode()).hexdigest()[:12]
+    path = folder / f"pack-{digest}.npy"
     stale_names = {clip.filename for clip in stale}
-    row_of = {filename: row for row, filename in enumerate(entries)}
-    failures: list[str] = []
-
-    with write_atomically(folder / pack) as temporary:
-        packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=recipe.stored_dtype,
-                                           shape=(len(entries), *recipe.stored_shape))
-        for filename, row in row_of.items():
+    failures: dict[str, str] = {}
+    short: list[str] = []
+    with write_atomically(path) as temporary:
+        new = _Pack(entries=entries, values=np.lib.format.open_memmap(
+            temporary, mode="w+", dtype=recipe.stored_dtype, shape=(len(entries), *recipe.stored_shape)))
+        for filename, row in new.row_of.items():
             if filename not in stale_names:
-                packed[row] = old_pack[old_rows[filename]]
+                new.values[row] = old.values[old.row_of[filename]]
 
-        def work(clip: Clip) -> str | None:
+        def work(clip: Clip) -> None:
+            identity = identities[clip.filename]
+            kept = old.of(clip.filename, identity)
             try:
-                packed[row_of[clip.filename]] = _one(clip, folder, recipe, identities[clip.filename], colormap)
+                new.values[new.row_of[clip.filename]] = _one(clip, _png_path(folder, clip, colormap), recipe, identity,
+                                                             colormap, kept)
+                if kept is None and recipe.is_short(clip.path):
+                    short.append(clip.filename)
             except DataError as error:
-                return str(error)
-            return None
+                failures[clip.filename] = str(error)
 
-        _in_threads(work, stale, num_workers, failures)
-        packed.flush()
-        if failures:
-            _raise_failures(failures, len(clips))
-    index = {"parameters": recipe.parameters(), "pack": pack, "clips": entries}
+        _in_threads(work, stale, num_workers)
+        new.values.flush()
+        # Opened before it gets its name, under which another process may replace it at any time.
+        new = replace(new, entries=entries | dict.fromkeys(failures), values=np.load(temporary, mmap_mode="r"))
     with write_atomically(folder / "index.json") as temporary:
-        temporary.write_text(json.dumps(index), encoding="utf-8")
-    for other in folder.glob("pack-*.npy"):
-        if other.name != pack:
-            other.unlink(missing_ok=True)
-    return index
+        temporary.write_text(json.dumps({"parameters": recipe.parameters(), "pack": path.name, "clips": new.entries}),
+                             encoding="utf-8")
+    _clean(folder, keep=path)
+    if short:
+        log.warning("%d of %d clips are shorter than features.seconds=%g and were padded (%s)", len(short), len(stale),
+                    recipe.seconds, recipe.pad)
+    if failures:
+        _raise_failures([failures[clip.filename] for clip in stale if clip.filename in failures], len(identities))
+    return new
 
 
-def _in_threads(work: Callable[[Clip], str | None], clips: Sequence[Clip], num_workers: int | None,
-                failures: list[str]) -> None:
+def _in_threads(work: Callable[[Clip], None], clips: Sequence[Clip], num_workers: int | None) -> None:
     """Threads, not processes: decoding, FFT and PNG encoding all release the interpreter lock, and nothing is copied."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), ThreadPoolExecutor(num_workers or os.cpu_count()) as pool:
-        results = pool.map(work, clips)
-        failures.extend(filter(None, tqdm(results, total=len(clips), desc="precompute", unit="clip")))
+        for _ in tqdm(pool.map(work, clips), total=len(clips), desc="precompute", unit="clip"):
+            pass
 
 
-def _one(clip: Clip, folder: Path, recipe: Recipe, identity: dict, colormap: str | None) -> np.ndarray:
-    """Features of one clip: its PNG if that is still true (an interrupted run left it), else computed."""
+def _one(clip: Clip, png: Path, recipe: Recipe, identity: dict, colormap: str | None,
+         kept: np.ndarray | None) -> np.ndarray:
+    """Features of one clip: as the pack has kept them, from a PNG that an interrupted run left, or computed."""
     if not recipe.keeps_images:
-        return recipe.compute(clip.path)
-    path = folder / "png" / Path(clip.filename).with_suffix(Path(clip.filename).suffix + ".png")
-    if path.is_file():
-        try:
-            image, texts = read_png(path)
-        except (OSError, ValueError) as error:
-            log.warning("%s is damaged (%s), computed again", path, error)
-        else:
-            if texts == {"parameters": recipe.parameters(), "source": identity}:
-                return image
-    image = recipe.compute(clip.path)
-    write_png(path, image, parameters=recipe.parameters(), identity=identity, colormap=colormap)
+        return recipe.compute(clip.path) if kept is None else kept
+    image = kept
+    if png.is_file() and not is_whole(png):
+        log.warning("%s is cut short, written again", png)
+    elif image is None and png.is_file():
+        image = _still_true(png, recipe, identity)
+        if image is not None:
+            return image
+    if image is None:
+        image = recipe.compute(clip.path)
+    write_png(png, image, parameters=recipe.parameters(), identity=identity, colormap=colormap)
     return image
+
+
+def _still_true(png: Path, recipe: Recipe, identity: dict) -> np.ndarray | None:
+    """The image of a PNG that was made with these parameters from this very file, else None."""
+    try:
+        image, texts = read_png(png)
+    except (OSError, ValueError) as error:
+        log.warning("%s is damaged (%s), computed again", png, error)
+        return None
+    return image if texts == {"parameters": recipe.parameters(), "source": identity} else None
+
+
+def _clean(folder: Path, *, keep: Path) -> None:
+    """Remove packs that the index no longer names and temporary ones that a killed process left behind."""
+    for pack in folder.glob("pack-*.npy"):
+        if pack != keep:
+            pack.unlink(missing_ok=True)
+    for leftover in folder.glob(".*.part.npy"):
+        try:
+            if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
+                leftover.unlink(missing_ok=True)
+        except FileNotFoundError:  # another process was faster
+            continue
 
 
 def _raise_failures(failures: list[str], num_clips: int) -> None:

@@ -5,7 +5,6 @@ import os
 import socket
 import warnings
 from pathlib import Path
-from urllib.error import URLError
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +14,7 @@ from esc50.errors import ConfigError, DataError
 
 IMAGENET_CLASSES = 1000
 PROBE_SIZE = (128, 352)  # no network was made for this size: one that takes it takes any
+FIXED_SIZE = (224, 224)  # of the pictures that torchvision's networks of fixed size are built for
 
 
 def make_head(num_features: int, *, num_classes: int, hidden: int | None, dropout: float) -> nn.Module:
@@ -65,11 +65,15 @@ class TorchvisionNet(_Pretrained):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # two networks announce another initialisation to come
             body = models.get_model(name, weights=None)
+        size = None if _takes_any_size(body) else FIXED_SIZE
         if weights is not None:
+            _check_size(weights, of_name, name, size)
             body.load_state_dict(fetch_weights(of_name[weights].url, name))
+        if hasattr(body, "transform_input"):
+            # Two networks were trained on another scale than ImageNet's. torchvision sets this only where it loads the
+            # weights itself, and the network of a checkpoint is built without.
+            body.transform_input = True
         num_features = _without_classifier(body)
-        crop = of_name.DEFAULT.transforms().crop_size[0] if len(of_name) else 224
-        size = None if _takes_any_size(body) else (crop, crop)
         super().__init__(body, make_head(num_features, num_classes=num_classes, hidden=hidden, dropout=dropout), size=size)
 
 
@@ -78,7 +82,8 @@ class TimmNet(_Pretrained):
 
     def __init__(self, *, num_classes: int, name: str, weights: str | None = "DEFAULT", hidden: int | None = None,
                  dropout: float = 0.5, in_channels: int = 3):
-        _fail_quickly_offline()
+        if weights is not None:
+            _fail_quickly_offline()
         try:
             import timm
         except ImportError:
@@ -95,13 +100,21 @@ class TimmNet(_Pretrained):
         super().__init__(body, head, size=tuple(config["input_size"][-2:]) if not _takes_any_size(body) else None)
 
 
+def _check_size(weights: str, of_name: type, name: str, size: tuple[int, int] | None) -> None:
+    """Raise ConfigError for weights that a network of fixed size has for larger pictures only."""
+    fitting = [key for key, value in of_name.__members__.items() if size is None or value.meta["min_size"] <= size]
+    if weights not in fitting:
+        raise ConfigError(f"model.weights={weights}: {name} is built for pictures of {size[0]} x {size[1]}, these weights"
+                          f" need {of_name[weights].meta['min_size'][0]}; choose one of {', '.join(fitting)}")
+
+
 def fetch_weights(url: str, name: str) -> dict[str, Tensor]:
     """State dict from torch's cache, else downloaded into it. Raises DataError saying where the file should lie."""
     path = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
     try:
         return torch.hub.load_state_dict_from_url(url, map_location="cpu", check_hash=True, weights_only=True)
-    except (URLError, OSError, RuntimeError) as error:
-        reason = getattr(error, "reason", error)
+    except Exception as error:  # of the network, or one of the many that torch has for a file that is not its own
+        reason = next(iter(str(getattr(error, "reason", error)).splitlines()), type(error).__name__)
         raise DataError(f"the ImageNet weights of {name} could not be fetched from {url} ({reason}); put the file at {path},"
                         " or train from scratch with model.weights=null") from None
 

@@ -1,6 +1,7 @@
 """The predictions file: one row a clip, enough to rebuild every table without a model."""
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,16 +55,23 @@ def read_predictions(path: str | Path) -> Predictions:
     path = Path(path)
     if not path.is_file():
         raise DataError(f"no predictions at {path}; a run that was tested leaves predictions.csv in its folder")
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        header = next(reader, [])
-        rows = list(reader)
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            text = file.read()
+        header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True) if text else [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is not a predictions file but something else ({error})") from None
     names = _class_names(header, path)
     try:
-        probs = np.array([[float(value) for value in row[len(FIXED):]] for row in rows]).reshape(len(rows), len(names))
+        if not rows or not text.endswith("\n") or any(len(row) != len(header) for row in rows):
+            raise ValueError("it was cut short")
+        targets = np.array([int(row[2]) for row in rows], dtype=np.int64)
+        if targets.min() < 0 or targets.max() >= len(names):
+            raise ValueError(f"a target is not within 0 to {len(names) - 1}")
+        probs = np.array([[float(value) for value in row[len(FIXED):]] for row in rows])
         return Predictions(filenames=tuple(row[0] for row in rows), folds=tuple(int(row[1]) for row in rows),
-                           targets=np.array([int(row[2]) for row in rows], dtype=np.int64), probs=probs, class_names=names)
-    except (ValueError, IndexError) as error:
+                           targets=targets, probs=probs, class_names=names)
+    except ValueError as error:
         raise DataError(f"{path} is not a whole predictions file ({error}); evaluate the run again") from None
 
 

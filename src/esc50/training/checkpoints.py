@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import lightning as L
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -16,7 +17,7 @@ from esc50.results.record import read_metrics
 FOLDER = "checkpoints"
 LAST = "last.ckpt"
 # What may differ between a run and the one it goes on from: how long, where things lie and what is watched.
-FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.archive", "data.url",
+FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.download_to", "data.archive", "data.url",
              "loader.memory_limit_gb", "features.colormap")
 
 
@@ -29,8 +30,14 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class BestAndLast(ModelCheckpoint):
-    """ModelCheckpoint whose memory of the best files goes with the folder: a run that was moved, or is resumed into another
+    """ModelCheckpoint that keeps the last epoch, too, whether or not it is among the best (Lightning since 2.6 does so only
+    if it is), and whose memory of the best files goes with the folder: a run that was moved, or is resumed into another
     folder with its checkpoints copied there, still knows its best."""
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        super().on_train_epoch_end(trainer, pl_module)
+        # Here, not after validation: only now has early stopping counted the epoch.
+        trainer.save_checkpoint(Path(self.dirpath) / LAST)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         def here(path: str) -> str:
@@ -45,12 +52,10 @@ class BestAndLast(ModelCheckpoint):
 
 def checkpoint_callback(folder: Path, *, monitor: str | None, save_top_k: int) -> BestAndLast:
     """Keeps `last.ckpt` and, with a `monitor`, the best epochs; file names are flat and free of `=`."""
-    common = {"dirpath": str(folder / FOLDER), "auto_insert_metric_name": False, "enable_version_counter": False}
-    if monitor is None:
-        return BestAndLast(filename="last", monitor=None, save_top_k=1, save_on_train_epoch_end=True, **common)
-    mode = "min" if monitor.endswith("loss") else "max"
-    return BestAndLast(filename="epoch-{epoch:03d}", monitor=monitor, mode=mode, save_top_k=save_top_k, save_last=True,
-                       save_on_train_epoch_end=False, **common)
+    mode = "min" if monitor is not None and monitor.endswith("loss") else "max"
+    return BestAndLast(dirpath=str(folder / FOLDER), filename="epoch-{epoch:03d}", monitor=monitor, mode=mode,
+                       save_top_k=0 if monitor is None else save_top_k, save_on_train_epoch_end=True,
+                       auto_insert_metric_name=False, enable_version_counter=False)
 
 
 def find_checkpoint(path: str | Path) -> Path:
@@ -73,7 +78,8 @@ def find_last_checkpoint(path: str | Path) -> Path:
 
 def _existing(checkpoint: Path, folder: Path) -> Path:
     if not checkpoint.is_file():
-        raise DataError(f"{folder} holds no {checkpoint.relative_to(folder)}; it is not the folder of a run that finished an"
+        name = checkpoint.relative_to(folder) if checkpoint.is_relative_to(folder) else checkpoint
+        raise DataError(f"{folder} holds no {name}; it is not the folder of a run that finished an"
                         " epoch")
     return checkpoint
 
@@ -83,10 +89,14 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for files that are not its own
-        raise DataError(f"{path} is not a readable checkpoint ({str(error).splitlines()[0][:120]})") from None
-    if "esc50" not in checkpoint:
+        raise DataError(f"{path} is not a readable checkpoint ({_first_line(error)})") from None
+    if not isinstance(checkpoint, dict) or "esc50" not in checkpoint:
         raise DataError(f"{path} is not a checkpoint of this program: it lacks the description of data and front end")
     return checkpoint
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:120]
 
 
 def checkpoint_state(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 SMOOTHING = 0.9
+ROUNDING = 1e-6  # part of the loss; to fall by less is not to fall
 SKIPPED = 0.1  # share of the curve at its start that is noise before the average has settled
 
 
@@ -69,8 +70,9 @@ def _again_and_again(batches: Iterable):
 
 
 def _steepest(lrs: list[float], losses: list[float]) -> float | None:
-    """The rate where the loss falls fastest against the logarithm of the rate."""
-    start = max(1, int(SKIPPED * len(lrs)))
-    slopes = [(losses[i + 1] - losses[i - 1], lrs[i]) for i in range(start, len(lrs) - 1)]
+    """The rate where the loss falls fastest against the logarithm of the rate, on the way to its minimum: what falls behind
+    that is the swinging of a loss that already climbs."""
+    start, stop = max(1, int(SKIPPED * len(lrs))), losses.index(min(losses)) if losses else 0
+    slopes = [(losses[i + 1] - losses[i - 1], lrs[i]) for i in range(start, stop)]
     slope, lr = min(slopes, default=(0.0, None))
-    return lr if slope < 0 else None
+    return lr if slopes and slope < -ROUNDING * abs(losses[0]) else None

@@ -1,10 +1,31 @@
-"""Which precision to train in: bfloat16 where the hardware has it, float32 elsewhere."""
+"""Where and in which precision to train: what the hardware has."""
 
 from pathlib import Path
 
+import lightning as L
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from esc50.errors import ConfigError
 
 LIGHTNING_NAMES = {"float32": "32-true", "bfloat16": "bf16-mixed"}
+
+
+def check_device(*, accelerator: str, devices: int, strategy: str) -> None:
+    """Raise ConfigError where this machine cannot give what the trainer asks for."""
+    try:
+        L.Trainer(accelerator=accelerator, devices=devices, strategy=strategy, logger=False, enable_checkpointing=False,
+                  enable_progress_bar=False, enable_model_summary=False)
+    except (MisconfigurationException, ValueError) as error:
+        raise ConfigError(f"trainer.accelerator={accelerator} trainer.devices={devices} trainer.strategy={strategy}:"
+                          f" {str(error).strip().splitlines()[0]}") from None
+
+
+def available(accelerator: str) -> str:
+    """`accelerator` where this machine has it, else `auto`: a checkpoint may have been made elsewhere."""
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    here = {"gpu": cuda or mps, "cuda": cuda, "mps": mps}
+    return accelerator if here.get(accelerator, True) else "auto"
 
 
 def resolve_precision(requested: str, *, model: str, accelerator: str) -> tuple[str, str]:

@@ -90,7 +90,8 @@ class Classifier(L.LightningModule):
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
         if not torch.isfinite(loss):
             raise TrainingError(f"the loss is {loss.item()} at step {self.global_step} of epoch {self.current_epoch + 1},"
-                                f" clips number {batch['index'].tolist()}; try a lower optimizer.lr or trainer.gradient_clip=1")
+                                f" clips number {batch['index'].tolist()}; try a lower optimizer.lr, or"
+                                " trainer.gradient_clip=1")
         size = len(logits)
         self.log("loss/train_step", loss, on_step=True, on_epoch=False, batch_size=size)
         self.log("loss/train", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)

@@ -1,0 +1,1 @@
+"""Measurements, one module a question; scripts/benchmark.py only calls them."""

@@ -1,0 +1,21 @@
+"""The TensorBoard events of a run: each curve has one value a step, also where a folder is used again."""
+
+from collections.abc import Mapping
+
+from lightning.pytorch.loggers import TensorBoardLogger
+
+
+class RunEvents(TensorBoardLogger):
+    """TensorBoardLogger without what makes curves run back: Lightning adds `epoch` to whatever is logged, several times a
+    step; and what an earlier run left in the folder from `purge_step` on (all of it without a resume) is taken back."""
+
+    def __init__(self, folder: str, *, version: str, purge_step: int = 0):
+        super().__init__(folder, name="", version=version, purge_step=purge_step)
+        self._step_with_epoch: int | None = None
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        if step == self._step_with_epoch:
+            metrics = {name: value for name, value in metrics.items() if name != "epoch"}
+        elif "epoch" in metrics:
+            self._step_with_epoch = step
+        super().log_metrics(metrics, step)
