@@ -195,8 +195,8 @@ def readable_errors() -> Iterator[None]:
         sys.stderr.write(f"error: {error.filename or 'the disk'}: {error.strerror}; make room or rights there, or choose"
                          " another place\n")
         sys.exit(Esc50Error.exit_status)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+    except KeyboardInterrupt as interrupt:
+        sys.stderr.write(f"interrupted; {interrupt}\n" if str(interrupt) else "interrupted\n")
         sys.exit(INTERRUPTED)
 
 

@@ -1,6 +1,7 @@
 """One run from configuration to record: prepare, fit, test; and the test again from a checkpoint alone."""
 
 import logging
+import os
 import time
 import warnings
 from collections.abc import Mapping
@@ -93,10 +94,16 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
         log.info("the run is finished after %d epochs and only tested again", stored["epoch"] + 1)
         checkpoints.load_state_dict(checkpoint_state(stored))
     else:
-        trainer.fit(task, datamodule=data, ckpt_path=source, weights_only=True)
+        try:
+            trainer.fit(task, datamodule=data, ckpt_path=source, weights_only=True)
+        except SystemExit:  # what Lightning makes of Ctrl-C, without a word
+            if trainer.interrupted:
+                raise KeyboardInterrupt(f"resume={folder} goes on from the last whole epoch") from None
+            raise
     fit_seconds = time.monotonic() - fit_started
 
-    chosen = Path(checkpoints.best_model_path) if split.val else folder / "checkpoints" / "last.ckpt"
+    best = checkpoints.best_model_path if split.val else ""
+    chosen = Path(best) if best else folder / "checkpoints" / "last.ckpt"
     record = {"checkpoint": chosen.resolve().relative_to(folder.resolve()).as_posix(),
               **_facts(cfg, split, names), "seconds": round(time.monotonic() - started, 1),
               "train_seconds": round(fit_seconds, 1)}
@@ -126,7 +133,7 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     write_split(split, folder / "split.csv")
     task = restore_task(stored)
     data = _batches(cfg, clips, split, task)
-    record = {"checkpoint": str(path), **_facts(cfg, split, names), "seconds": 0.0}
+    record = {"checkpoint": os.path.relpath(path, folder), **_facts(cfg, split, names), "seconds": 0.0}
     return _test(stored, task, data, folder, record, started, step=stored["global_step"])
 
 

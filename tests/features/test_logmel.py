@@ -16,6 +16,7 @@ SPEC = LogMelSpec(sample_rate=RATE, n_fft=4096, win_length=2205, hop_length=441,
 CLIP = replace(SPEC, reference="clip", db_min=-80, db_max=0)
 LIBROSA = LogMelSpec(sample_rate=22050, n_fft=2048, win_length=2048, hop_length=512, n_mels=128, f_min=0, f_max=11025,
                      db_min=-100, db_max=100)
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 both_references = pytest.mark.parametrize("spec", [SPEC, CLIP], ids=REFERENCES)
 
 
@@ -28,8 +29,8 @@ def noise(*, seconds: float = 0.5, amplitude: float = 0.1, seed: int = 0, rate: 
     return np.random.default_rng(seed).normal(0.0, amplitude, round(seconds * rate)).astype(np.float32)
 
 
-def on_device(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:
-    return LogMel(spec)(torch.from_numpy(waveform)[None])[0, 0].numpy()
+def on_device(waveform: np.ndarray, spec: LogMelSpec, device: str = "cpu") -> np.ndarray:
+    return LogMel(spec).to(device)(torch.from_numpy(waveform).to(device)[None])[0, 0].cpu().numpy()
 
 
 def inner(image: np.ndarray) -> np.ndarray:
@@ -86,20 +87,22 @@ def test_it_is_librosas_relative_to_the_loudest_point():
 
 
 @both_references
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 @pytest.mark.parametrize("name, waveform", [
     ("noise", noise()), ("quiet noise", noise(amplitude=1e-3)), ("full scale", np.sign(noise())), ("tone", tone(1000)),
     ("tones in noise", tone(60, 440, 12000, amplitude=0.1) + noise(amplitude=1e-4)), ("silence", 0 * noise()),
     ("click", np.eye(1, 22050, 9000, dtype=np.float32)[0]), ("half silence", noise() * (np.arange(22050) < 11025)),
 ])
-def test_cpu_and_device_agree(name, waveform, spec):
-    cpu, device = log_mel(waveform.astype(np.float32), spec), on_device(waveform.astype(np.float32), spec)
-    assert cpu.dtype == device.dtype == np.float32
-    assert cpu.shape == device.shape
-    assert np.abs(cpu - device).max() < 0.05, name
+def test_function_and_module_agree(name, waveform, device, spec):
+    waveform = waveform.astype(np.float32)
+    function, module = log_mel(waveform, spec), on_device(waveform, spec, device)
+    assert function.dtype == module.dtype == np.float32
+    assert function.shape == module.shape
+    assert np.abs(function - module).max() < 0.05, name
 
 
 @both_references
-def test_cpu_and_device_agree_on_real_recordings(shared, spec):
+def test_function_and_module_agree_on_real_recordings(shared, spec):
     paths = sorted((shared / "esc10" / "audio").glob("*.ogg"))[::50]
     assert len(paths) == 8
     module = LogMel(spec)
@@ -161,7 +164,8 @@ def test_half_precision_around_it_changes_nothing(spec, dtype):
         of_half = module(batch.to(dtype))
     assert image.dtype == of_half.dtype == torch.float32
     assert torch.equal(image, module(batch))
-    assert of_half.isfinite().all()
+    assert torch.equal(of_half, module(batch.to(dtype).float()))
+    assert image.isfinite().all() and of_half.isfinite().all()
 
 
 def test_input_is_not_written_into():

@@ -64,7 +64,7 @@ def context():
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["esc50.features.store", "librosa.core.spectrum", "librosa.filters", "PIL.Image"])
+    context.set_forkserver_preload(["esc50.features.store", "librosa.filters", "scipy.sparse", "PIL.Image"])
     return context
 
 
@@ -377,6 +377,9 @@ def test_padded_clips_are_counted_in_one_warning(make_clips, make_recipe, root, 
     assert warnings == [f"2 of 5 clips are shorter than features.seconds=0.4 and were padded ({pad})"]
     caplog.clear()
     values(clips, root=root, recipe=recipe)  # nothing is built
+    for path in root.rglob("*.png"):
+        path.unlink()
+    values(clips, root=root, recipe=recipe)  # nothing is padded
     assert not caplog.records
 
 
@@ -426,7 +429,7 @@ def build_by_and_by(clips, sizes, recipe, root):
 def test_subset_and_whole_built_at_once_both_succeed(make_clips, make_recipe, root, context):
     """Each replaces the other's pack, whenever it likes."""
     clips, recipe = make_clips(12), make_recipe("waveform")
-    for attempt in range(5):
+    for attempt in range(3):
         run_at_once(context, build_by_and_by, *((clips, sizes, recipe, root / str(attempt))
                                                 for sizes in ([2, 4, 6, 9, 12], [12, 5, 12], [3, 5, 7, 12])))
         assert np.array_equal(values(clips, root=root / str(attempt), recipe=recipe), expected(clips, recipe))

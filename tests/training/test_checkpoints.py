@@ -130,7 +130,8 @@ class Foreign:
 
 @pytest.mark.parametrize("content", [
     None, b"", b"<!DOCTYPE html>", b"PK\x03\x04" + bytes(50), pickle.dumps({"esc50": 1}), {"state_dict": {}},
-    {"esc50": Foreign()}, torch.zeros(3), ["esc50"], "esc50"], ids=str)
+    {"esc50": Foreign()}, torch.zeros(3), ["esc50"], "esc50"],
+    ids=["missing", "empty", "page", "cut zip", "pickle", "foreign", "own type", "tensor", "list", "text"])
 @pytest.mark.filterwarnings("ignore:.*legacy")
 def test_anything_else_is_refused_in_one_line(tmp_path, content):
     path = tmp_path / "x.ckpt"
@@ -191,6 +192,25 @@ def test_a_run_is_finished_when_all_epochs_are_done_or_it_stopped_early(run, tmp
     stopped = load_checkpoint(tmp_path / "checkpoints" / "last.ckpt")
     assert stopped["epoch"] == 2
     assert is_finished(stopped, max_epochs=5)
+
+
+def test_early_stopping_goes_on_counting_after_a_resume(tmp_path):
+    """Epochs 1, 2 and 3 bring nothing; a run that was killed in epoch 2 must stop after the same third one."""
+    class Kill(L.Callback):
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+            if trainer.current_epoch == 2:
+                raise ZeroDivisionError
+
+    def parts() -> tuple[L.Callback, ...]:
+        return (checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1),
+                EarlyStopping("val_accuracy", mode="max", patience=3))
+
+    with pytest.raises(ZeroDivisionError):
+        fit([0.9] + [0.5] * 6, *parts(), Kill())
+    last = tmp_path / "checkpoints" / "last.ckpt"
+    assert load_checkpoint(last)["epoch"] == 1
+    fit([0.9] + [0.5] * 6, *parts(), resume=last)
+    assert load_checkpoint(last)["epoch"] == 3
 
 
 def test_a_file_is_the_checkpoint_itself(run):

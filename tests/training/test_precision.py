@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from esc50.errors import ConfigError
 from esc50.training import precision
-from esc50.training.precision import LIGHTNING_NAMES, cpu_flags, resolve_precision
+from esc50.training.precision import LIGHTNING_NAMES, available, check_device, cpu_flags, resolve_precision
 
 AMX, AVX512, PLAIN = frozenset({"amx_bf16", "avx2"}), frozenset({"avx512_bf16"}), frozenset({"avx2", "avx512f"})
 
@@ -71,3 +72,26 @@ def test_lightning_computes_in_the_precision_named(name, dtype):
     with fabric.autocast():
         assert layer(torch.ones(1, 2)).dtype == dtype
     assert layer.weight.dtype == torch.float32  # mixed: what is learnt stays in full precision
+
+
+@pytest.mark.parametrize(("has", "accelerator", "expected"), [
+    ({"gpu": True}, "gpu", "gpu"), ({"gpu": True}, "cuda", "cuda"), ({"gpu": True}, "mps", "auto"), ({}, "gpu", "auto"),
+    ({}, "cuda", "auto"), ({"mps": True}, "gpu", "gpu"), ({"mps": True}, "mps", "mps"), ({}, "cpu", "cpu"),
+    ({"gpu": True}, "cpu", "cpu"), ({}, "auto", "auto")])
+def test_a_checkpoint_from_elsewhere_is_tested_on_what_is_here(monkeypatch, has, accelerator, expected):
+    machine(monkeypatch, flags=PLAIN, **has)
+    assert available(accelerator) == expected
+
+
+@pytest.mark.parametrize(("asked", "named"), [
+    ({"accelerator": "tpu"}, "trainer.accelerator=tpu"), ({"accelerator": "abacus"}, "trainer.accelerator=abacus"),
+    ({"strategy": "nonsense"}, "trainer.strategy=nonsense")])
+def test_a_device_that_is_not_here_is_one_line(asked, named):
+    with pytest.raises(ConfigError) as refusal:
+        check_device(**({"accelerator": "cpu", "devices": 1, "strategy": "auto"} | asked))
+    assert named in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_cpu_is_always_here():
+    check_device(accelerator="cpu", devices=1, strategy="auto")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 AMIN = 1e-10  # power below this is silence; keeps the logarithm finite
 REFERENCES = ("full_scale", "clip")
+FRAMES_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +54,37 @@ def _mel_basis(spec: LogMelSpec):
                                           fmax=spec.f_max, htk=False, norm="slaney", dtype=np.float32))
 
 
-def log_mel(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:
-    """Log-mel spectrogram of one clip on the CPU (librosa): `[time]` float32 to `[mel, frames]` float32 in dB."""
+@lru_cache(maxsize=8)
+def _window(spec: LogMelSpec) -> np.ndarray:
+    """Hann window of `win_length`, centred within `n_fft`."""
     import librosa
 
-    bins = librosa.stft(waveform, n_fft=spec.n_fft, win_length=spec.win_length, hop_length=spec.hop_length,
-                        window="hann", center=True, pad_mode="constant")
-    power = np.square(bins.real) + np.square(bins.imag)
-    mel = np.maximum(_mel_basis(spec) @ power, AMIN)
-    decibels = 10 * np.log10(mel)
+    window = librosa.filters.get_window("hann", spec.win_length)
+    return librosa.util.pad_center(window, size=spec.n_fft).astype(np.float32)
+
+
+def mel_power(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:
+    """Power in each mel band: `[time]` float32 to `[mel, frames]` float32, librosa's melspectrogram.
+
+    The transform runs over a few frames at a time, which stay in the cache: several times faster than transforming the
+    clip whole.
+    """
+    from scipy.fft import rfft
+
+    padded = np.pad(waveform, spec.n_fft // 2)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, spec.n_fft)[:: spec.hop_length]
+    window, basis = _window(spec), _mel_basis(spec)
+    mel = np.empty((spec.n_mels, len(frames)), dtype=np.float32)
+    for start in range(0, len(frames), FRAMES_AT_A_TIME):
+        bins = rfft(frames[start : start + FRAMES_AT_A_TIME] * window)
+        power = np.square(bins.real) + np.square(bins.imag)
+        mel[:, start : start + FRAMES_AT_A_TIME] = basis @ power.T
+    return mel
+
+
+def log_mel(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:
+    """Log-mel spectrogram of one clip on the CPU: `[time]` float32 to `[mel, frames]` float32 in dB."""
+    decibels = 10 * np.log10(np.maximum(mel_power(waveform, spec), AMIN))
     if spec.reference == "clip":
         peak = decibels.max()
         decibels = decibels - peak if peak > 10 * np.log10(AMIN) + 1e-3 else np.full_like(decibels, spec.db_min)

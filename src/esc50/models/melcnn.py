@@ -27,10 +27,9 @@ class MelCNN(nn.Module):
         self.blocks = nn.Sequential(*(
             nn.Sequential(nn.AvgPool2d(2), _conv(inputs, outputs), _conv(outputs, outputs))
             for inputs, outputs in pairwise(channels)))
-        self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(channels[-1], num_classes)
+        self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels[-1], num_classes))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         over_time = self.blocks(self.stem(x)).mean(dim=2)
         embedding = over_time.mean(dim=-1) + over_time.amax(dim=-1)
-        return {"logits": self.head(self.dropout(embedding)), "embedding": embedding}
+        return {"logits": self.head(embedding), "embedding": embedding}

@@ -1,5 +1,6 @@
 """Checkpoints: written whole or not at all, plain data only, found by run folder, compared before a resume."""
 
+import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +15,13 @@ from esc50.errors import ConfigError, DataError
 from esc50.files import write_atomically
 from esc50.results.record import read_metrics
 
+log = logging.getLogger(__name__)
+
 FOLDER = "checkpoints"
 LAST = "last.ckpt"
 # What may differ between a run and the one it goes on from: how long, where things lie and what is watched.
-FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.download_to", "data.archive", "data.url",
-             "loader.memory_limit_gb", "features.colormap")
+FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.download_to",
+             "data.archive", "data.url", "loader.memory_limit_gb", "features.colormap")
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -47,6 +50,11 @@ class BestAndLast(ModelCheckpoint):
         for key in ("best_model_path", "kth_best_model_path", "last_model_path"):
             moved[key] = here(moved.get(key, ""))
         moved["best_k_models"] = {here(path): value for path, value in moved.get("best_k_models", {}).items()}
+        if moved["best_model_path"] and not Path(moved["best_model_path"]).is_file():
+            log.warning("the best epoch so far, %s, does not lie beside the checkpoint; the best is chosen from the epochs"
+                        " to come, or the last one is taken", Path(moved["best_model_path"]).name)
+            moved |= {"best_model_path": "", "best_model_score": None, "best_k_models": {}, "kth_best_model_path": "",
+                      "kth_value": None}
         super().load_state_dict(moved)
 
 
@@ -115,7 +123,7 @@ def copy_checkpoints(source: Path, folder: Path) -> None:
     target = folder / FOLDER
     if source.parent.resolve() == target.resolve():
         return
-    for path in source.parent.glob("*.ckpt"):
+    for path in source.parent.glob("[!.]*.ckpt"):  # a hidden one is what a killed run had not finished
         with write_atomically(target / path.name) as temporary:
             shutil.copyfile(path, temporary)
 

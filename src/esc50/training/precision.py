@@ -16,7 +16,7 @@ def check_device(*, accelerator: str, devices: int, strategy: str) -> None:
     try:
         L.Trainer(accelerator=accelerator, devices=devices, strategy=strategy, logger=False, enable_checkpointing=False,
                   enable_progress_bar=False, enable_model_summary=False)
-    except (MisconfigurationException, ValueError) as error:
+    except (MisconfigurationException, ValueError, ImportError) as error:
         raise ConfigError(f"trainer.accelerator={accelerator} trainer.devices={devices} trainer.strategy={strategy}:"
                           f" {str(error).strip().splitlines()[0]}") from None
 

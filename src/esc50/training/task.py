@@ -70,6 +70,13 @@ class Classifier(L.LightningModule):
 
     # ------------------------------------------------------------------ training
 
+    def on_train_start(self) -> None:
+        """Set the rates by the schedule: those that a checkpoint brings along belong to the run's length of then."""
+        scheduler = self.lr_schedulers()
+        groups = scheduler.optimizer.param_groups
+        for group, lr, factor in zip(groups, scheduler.base_lrs, scheduler.lr_lambdas, strict=True):
+            group["lr"] = lr * factor(scheduler.last_epoch)
+
     def on_train_epoch_start(self) -> None:
         """Freeze or unfreeze by epoch; also right after a resume."""
         set_body_frozen(self.model, self.body_frozen)
