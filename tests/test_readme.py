@@ -18,7 +18,7 @@ COMMANDS = sorted({(page.name, match.strip()) for page in PAGES for match in COM
 
 def test_the_two_one_line_commands_open_the_readme():
     text = (ROOT / "README.md").read_text("utf-8")
-    commands = re.findall(r'^    (pip install -e "\.\[dev\]" && \S+(?: train\.py experiment=quickstart)?)', text, re.MULTILINE)
+    commands = re.findall(r'^    (pip install -e "\.\[dev\]" && \S+(?: train\.py experiment=quickstart)?)', text, re.M)
     assert commands[:2] == ['pip install -e ".[dev]" && python train.py experiment=quickstart',
                             'pip install -e ".[dev]" && pytest']
 

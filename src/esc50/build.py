@@ -90,7 +90,8 @@ def build_task(cfg: DictConfig, *, num_classes: int) -> Classifier:
     return Classifier(build_model(cfg, front_end, num_classes=num_classes), front_end, num_classes=num_classes,
                       seed=cfg.seed, augment=augment, optimizer=build_optimizer(cfg),
                       schedule=component(cfg, "schedule", _partial_=True), freeze_epochs=cfg.trainer.freeze_epochs,
-                      label_smoothing=cfg.trainer.label_smoothing, channels_last=cfg.trainer.channels_last)
+                      label_smoothing=cfg.trainer.label_smoothing, channels_last=cfg.trainer.channels_last,
+                      cache_frozen=cfg.trainer.cache_frozen)
 
 
 def build_watch(cfg: DictConfig) -> list:

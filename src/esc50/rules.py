@@ -81,6 +81,8 @@ RULES = {
     "data.root": Rule(), "data.balance": _one_of("none", "oversample"), "data.seed": _int(0),
     "data.num_classes": _int(2, 10), "data.num_clips": _int(1), "data.seconds": _real(0.25), "data.sample_rate": _int(8000),
     "data.source_pattern": Rule(), "data.folds_csv": Rule(optional=True),
+    "data.subset": _one_of("esc10", optional=True), "data.url": Rule(), "data.archive": Rule(), "data.download_to": Rule(),
+    "data.creates": Rule(),
     "split.protocol": _one_of("holdout", "official", "all"),
     "features.kind": _one_of("mel_png", "waveform", "logmel"), "features.sample_rate": _int(1000),
     "features.seconds": POSITIVE, "features.pad": _one_of("zero", "repeat"), "features.n_fft": _int(16),
@@ -106,7 +108,8 @@ RULES = {
     "trainer.accelerator": _one_of("auto", "cpu", "gpu", "cuda", "mps"), "trainer.devices": _int(1),
     "trainer.strategy": Rule(), "trainer.gradient_clip": _real(above=0, optional=True), "trainer.accumulate": _int(1),
     "trainer.freeze_epochs": _int(0), "trainer.label_smoothing": _real(0, 0.99),
-    "trainer.channels_last": YES_NO, "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
+    "trainer.channels_last": YES_NO, "trainer.cache_frozen": YES_NO, "trainer.checkpoint_blocks": YES_NO,
+    "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
 }
 
 

@@ -14,10 +14,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from esc50.batches import ClipBatches
 from esc50.build import build_clips, build_rows, build_split, build_task, build_watch
-from esc50.config import data_problems
-from esc50.data.folds import Split, write_split
+from esc50.config import check_data
+from esc50.data.folds import Split, fingerprint, write_split
 from esc50.data.manifest import Clip, class_names
-from esc50.errors import ConfigError, DataError
+from esc50.errors import DataError
 from esc50.files import write_atomically
 from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, write_predictions
@@ -35,9 +35,10 @@ from esc50.training.checkpoints import (
 )
 from esc50.training.precision import LIGHTNING_NAMES, available, check_device, resolve_precision
 from esc50.training.progress import RunProgress
+from esc50.training.recompute import checkpoint_blocks
 from esc50.training.task import Classifier
 from esc50.watch.events import RunEvents
-from esc50.watch.hparams import write_hparams
+from esc50.watch.hparams import flat_settings, write_hparams
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +49,8 @@ SCORES = ("accuracy", "loss", "top5", "macro_f1")
 class Description(L.Callback):
     """Puts into each checkpoint what it takes to use it without this configuration: plain data only."""
 
-    def __init__(self, config: dict[str, Any], names: tuple[str, ...]):
-        self._content = {"config": config, "class_names": list(names), "versions": versions()}
+    def __init__(self, config: dict[str, Any], names: tuple[str, ...], split: Split):
+        self._content = {"config": config, "class_names": list(names), "split": fingerprint(split), "versions": versions()}
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         checkpoint["esc50"] = self._content
@@ -65,7 +66,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     source = find_last_checkpoint(cfg.resume) if cfg.resume else None
     stored = load_checkpoint(source) if source else None
     check_device(accelerator=cfg.trainer.accelerator, devices=cfg.trainer.devices, strategy=cfg.trainer.strategy)
-    _settle_precision(cfg, stored)
+    settle_precision(cfg, stored)
     config = OmegaConf.to_container(cfg, resolve=True)
     if stored:
         check_same_config(config, stored["esc50"]["config"])
@@ -77,18 +78,23 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     L.seed_everything(cfg.seed, verbose=False)
     clips = build_clips(cfg)
     split, names = build_split(cfg, clips), class_names(clips)
+    if stored:
+        _check_same_clips(stored, split, names, cfg.data.root)
     write_split(split, folder / "split.csv")
     task = build_task(cfg, num_classes=len(names))
-    data = _batches(cfg, clips, split, task)
+    data = make_batches(cfg, clips, split, task)
     if not stored:
         task.front_end.fit(data.rows, data.datasets["train"].indices)
+    if cfg.trainer.checkpoint_blocks:
+        log.info("gradient checkpointing of %d blocks", checkpoint_blocks(task.model))
     if cfg.trainer.compile:
         task.model.compile()
 
     checkpoints = checkpoint_callback(folder, monitor=cfg.checkpoint.monitor if split.val else None,
                                       save_top_k=cfg.checkpoint.save_top_k)
     logger = RunEvents(folder, version=TENSORBOARD, purge_step=stored["global_step"] if stored else 0)
-    trainer = _trainer(cfg, folder, logger, [checkpoints, Description(config, names), *_stopping(cfg), *build_watch(cfg)])
+    callbacks = [checkpoints, Description(config, names, split), *_stopping(cfg), *build_watch(cfg)]
+    trainer = make_trainer(cfg, folder, logger, callbacks)
     fit_started = time.monotonic()
     if stored and is_finished(stored, max_epochs=cfg.trainer.max_epochs):
         log.info("the run is finished after %d epochs and only tested again", stored["epoch"] + 1)
@@ -123,18 +129,26 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     cfg = OmegaConf.create(stored["esc50"]["config"])
     if root is not None:
         cfg.data.root = root
-    if problems := data_problems(OmegaConf.to_container(cfg)):
-        raise ConfigError("; ".join(problems))
+    cfg.resume = None
+    check_data(cfg)
     clips = build_clips(cfg)
     split, names = build_split(cfg, clips), tuple(stored["esc50"]["class_names"])
-    if class_names(clips) != names:
-        raise DataError(f"the data at {cfg.data.root} has the classes {', '.join(class_names(clips))}, the checkpoint knows"
-                        f" {', '.join(names)}; give data.root= of the data it was trained on")
+    _check_same_clips(stored, split, class_names(clips), cfg.data.root)
     write_split(split, folder / "split.csv")
     task = restore_task(stored)
-    data = _batches(cfg, clips, split, task)
+    data = make_batches(cfg, clips, split, task)
     record = {"checkpoint": os.path.relpath(path, folder), **_facts(cfg, split, names), "seconds": 0.0}
     return _test(stored, task, data, folder, record, started, step=stored["global_step"])
+
+
+def _check_same_clips(stored: Mapping[str, Any], split: Split, names: tuple[str, ...], root: str) -> None:
+    known = stored["esc50"]
+    if names != tuple(known["class_names"]):
+        raise DataError(f"the data at {root} has the classes {', '.join(names)}, the checkpoint knows"
+                        f" {', '.join(known['class_names'])}; give data.root= of the data it was trained on")
+    if known.get("split") not in (None, fingerprint(split)):
+        raise DataError(f"the clips at {root}, or their folds, are not those that the checkpoint was trained with, so the"
+                        " test could hold clips it has learnt; put them back, or train anew")
 
 
 def restore_task(stored: Mapping[str, Any]) -> Classifier:
@@ -167,7 +181,7 @@ def quieten() -> None:
         warnings.filterwarnings("ignore", message)
 
 
-def _settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
+def settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
     """Write the precision that training will use into the config; a resumed run keeps the one it began with."""
     if stored and cfg.trainer.precision == "auto":
         cfg.trainer.precision = stored["esc50"]["config"]["trainer"]["precision"]
@@ -178,13 +192,13 @@ def _settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None
     cfg.trainer.precision = precision
 
 
-def _batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split, task: Classifier) -> ClipBatches:
+def make_batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split, task: Classifier) -> ClipBatches:
     rows = build_rows(cfg, clips, task.front_end.recipe)
     return ClipBatches(clips, rows, split, batch_size=cfg.loader.batch_size, seed=cfg.seed, balance=cfg.data.balance,
                        num_workers=cfg.loader.num_workers)
 
 
-def _trainer(cfg: DictConfig, folder: Path, logger: RunEvents, callbacks: list[L.Callback]) -> L.Trainer:
+def make_trainer(cfg: DictConfig, folder: Path, logger: RunEvents, callbacks: list[L.Callback]) -> L.Trainer:
     options = cfg.trainer
     return L.Trainer(default_root_dir=folder, logger=logger, callbacks=[*callbacks, RunProgress()],
                      plugins=[AtomicCheckpointIO()], max_epochs=options.max_epochs, accelerator=options.accelerator,
@@ -226,20 +240,10 @@ def _test(stored: Mapping[str, Any], task: Classifier, data: ClipBatches, folder
     record |= {"seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
     write_metrics({**{key: found[key] for key in ("test_accuracy", "val_accuracy")}, **found, **record}, folder)
     final = {f"final/{name}": value for name, value in found.items() if value is not None}
-    write_hparams(folder / TENSORBOARD, _settings(config), final, step=step)
+    write_hparams(folder / TENSORBOARD, flat_settings(config), final, step=step)
     if data.split.test:
         log.info("test accuracy %.4f on %d clips, fold %d, run folder %s", found["test_accuracy"], len(data.split.test),
                  record["fold"], folder)
     else:
         log.info("trained on all %d clips, nothing tested (split=all), run folder %s", len(data.split.train), folder)
     return found["val_accuracy"]
-
-
-def _settings(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The config as flat keys, less paths and what is only watched."""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        if prefix == "" and key in ("paths", "watch", "resume", "checkpoint"):
-            continue
-        flat |= _settings(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat

@@ -1,6 +1,8 @@
 """Who trains, who validates, who tests: the protocols, and folds for data that has none."""
 
 import csv
+import hashlib
+import json
 import logging
 import random
 from collections import Counter, defaultdict
@@ -119,6 +121,12 @@ def read_folds(path: str | Path, clips: Sequence[Clip]) -> list[int]:
             raise DataError(f"{path}: the fold of {clip.filename} is {table[clip.filename]!r}, not one of 1 to 5")
         folds.append(int(table[clip.filename]))
     return folds
+
+
+def fingerprint(split: Split) -> str:
+    """The same for the same clips with the same folds and roles, wherever they lie; for any others another."""
+    rows = sorted((role, clip.fold, clip.filename) for role, clips in split.roles().items() for clip in clips)
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
 def write_split(split: Split, path: str | Path) -> None:

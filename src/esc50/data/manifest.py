@@ -130,6 +130,8 @@ def read_folder(root: str | Path, *, source_pattern: str, folds_csv: str | Path 
     clips = []
     for target, category in enumerate(sorted(paths)):
         for path in sorted(paths[category]):
+            if any("\udc80" <= char <= "\udcff" for char in str(path)):  # no table could name such a clip
+                raise DataError(f"{str(path)!r}: the name is not in UTF-8; rename the file or folder")
             match = pattern.fullmatch(path.stem)
             groups = match.groupdict() if match else {}
             clips.append(Clip(filename=path.relative_to(root).as_posix(), path=path, target=target, category=category,

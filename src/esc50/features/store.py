@@ -55,7 +55,7 @@ def store_folder(root: str | Path, clips: Sequence[Clip], recipe: Recipe) -> Pat
 
 
 def build_store(clips: Sequence[Clip], *, root: str | Path, recipe: Recipe, colormap: str | None = None,
-                num_workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+                num_workers: int | None = None, progress: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Bring the store up to date and return its packed array, memory-mapped, and the row of each clip.
 
     Returns `(packed, rows)`: `packed` is `[stored clips, ...]` read-only (uint8 `[mel, frames]` or int16 `[time]` a clip),
@@ -69,7 +69,7 @@ def build_store(clips: Sequence[Clip], *, root: str | Path, recipe: Recipe, colo
     stale = [clip for clip in clips if pack.entries.get(clip.filename) != identities[clip.filename]
              or (recipe.keeps_images and not is_whole(_png_path(folder, clip, colormap)))]
     if stale:
-        pack = _update(folder, stale, pack, identities, recipe, colormap, num_workers)
+        pack = _update(folder, stale, pack, identities, recipe, colormap, num_workers, progress)
     return pack.values, np.array([pack.row_of[clip.filename] for clip in clips])
 
 
@@ -111,7 +111,7 @@ def _open(folder: Path) -> _Pack:
 
 
 def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[str, dict], recipe: Recipe,
-            colormap: str | None, num_workers: int | None) -> _Pack:
+            colormap: str | None, num_workers: int | None, progress: bool) -> _Pack:
     """Compute what is stale, write a new pack of old and new rows, then point the index at it."""
     # Clips of the same folder that this run did not ask for (ESC-50 beside its subset ESC-10) stay in the store.
     # Sorted, so that processes that came to the same entries by different ways write the same pack under its name.
@@ -139,7 +139,7 @@ def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[st
             except DataError as error:
                 failures[clip.filename] = str(error)
 
-        _in_threads(work, stale, num_workers)
+        _in_threads(work, stale, num_workers, progress=progress)
         new.values.flush()
         # Opened before it gets its name, under which another process may replace it at any time.
         new = replace(new, entries=entries | dict.fromkeys(failures), values=np.load(temporary, mmap_mode="r"))
@@ -155,12 +155,12 @@ def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[st
     return new
 
 
-def _in_threads(work: Callable[[Clip], None], clips: Sequence[Clip], num_workers: int | None) -> None:
+def _in_threads(work: Callable[[Clip], None], clips: Sequence[Clip], num_workers: int | None, *, progress: bool) -> None:
     """Threads, not processes: decoding, FFT and PNG encoding all release the interpreter lock, and nothing is copied."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), ThreadPoolExecutor(num_workers or os.cpu_count()) as pool:
-        for _ in tqdm(pool.map(work, clips), total=len(clips), desc="precompute", unit="clip"):
+        for _ in tqdm(pool.map(work, clips), total=len(clips), desc="precompute", unit="clip", disable=not progress):
             pass
 
 

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -15,9 +16,9 @@ class MelCNN(nn.Module):
     pooling, as in PANNs (Kong et al. 2020, arXiv 1912.10211) but with a striding stem and fewer channels, so that two
     cores train it in minutes.
 
-    Takes `[batch, in_channels, mel, frames]` of any size from 32 x 32 up. Frequency is averaged, time is pooled by mean
-    plus maximum, so that a short event counts as much as a steady sound. `channels`: of the stem and each pair;
-    `dropout`: before the last layer.
+    Takes `[batch, in_channels, mel, frames]` of any size; an image of which the poolings would leave nothing is padded with
+    zeros. Frequency is averaged, time is pooled by mean plus maximum, so that a short event counts as much as a steady
+    sound. `channels`: of the stem and each pair; `dropout`: before the last layer.
     """
 
     def __init__(self, *, num_classes: int, in_channels: int = 1, channels: tuple[int, ...] = (32, 64, 128, 256),
@@ -27,9 +28,13 @@ class MelCNN(nn.Module):
         self.blocks = nn.Sequential(*(
             nn.Sequential(nn.AvgPool2d(2), _conv(inputs, outputs), _conv(outputs, outputs))
             for inputs, outputs in pairwise(channels)))
+        self.min_size = 2 ** len(channels) - 1  # bands and frames of which the stem and the poolings leave one
         self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels[-1], num_classes))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
+        mel, frames = x.shape[-2:]
+        if min(mel, frames) < self.min_size:
+            x = F.pad(x, (0, max(0, self.min_size - frames), 0, max(0, self.min_size - mel)))
         over_time = self.blocks(self.stem(x)).mean(dim=2)
         embedding = over_time.mean(dim=-1) + over_time.amax(dim=-1)
         return {"logits": self.head(embedding), "embedding": embedding}

@@ -16,6 +16,7 @@ from esc50.errors import TrainingError
 from esc50.features.front_end import FrontEnd
 from esc50.results.metrics import scores
 from esc50.results.predictions import softmax
+from esc50.training.embeddings import Embeddings, embed_all
 from esc50.training.optimizers import set_body_frozen
 
 
@@ -32,7 +33,7 @@ class Classifier(L.LightningModule):
                  augment: Mapping[str, Mapping[str, nn.Module]] | None = None,
                  optimizer: Callable[[nn.Module], Optimizer] | None = None,
                  schedule: Callable[..., float] | None = None, freeze_epochs: int = 0, label_smoothing: float = 0.0,
-                 channels_last: bool = True):
+                 channels_last: bool = True, cache_frozen: bool = True):
         super().__init__()
         self.model, self.front_end = model, front_end
         slots = augment or {}
@@ -44,6 +45,8 @@ class Classifier(L.LightningModule):
         self._channels_last = channels_last and front_end.recipe.mel is not None
         if self._channels_last:
             self.model.to(memory_format=torch.channels_last)
+        self._cache_frozen = cache_frozen
+        self._known: dict[str, Embeddings] = {}
         self._outputs: list[tuple[Tensor, Tensor, Tensor]] = []
 
     # ------------------------------------------------------------------ forward
@@ -78,10 +81,27 @@ class Classifier(L.LightningModule):
             group["lr"] = lr * factor(scheduler.last_epoch)
 
     def on_train_epoch_start(self) -> None:
-        """Freeze or unfreeze by epoch; also right after a resume."""
+        """Freeze or unfreeze by epoch; also right after a resume. What a frozen body makes of a clip is computed once."""
         set_body_frozen(self.model, self.body_frozen)
         if not self.body_frozen:
             self.model.train()
+            self._known = {}
+        elif self.reuses_embeddings and not self._known:
+            self._embed_known_clips()
+
+    @property
+    def reuses_embeddings(self) -> bool:
+        """While the body is frozen and nothing random touches its input, a clip's embedding never changes."""
+        return self._cache_frozen and not any(len(slot) for slot in self.augment.values())
+
+    def _embed_known_clips(self) -> None:
+        contexts = {"train": self.trainer.precision_plugin.forward_context, "val": self._in_float32}
+        loaders = {"train": self.trainer.train_dataloader, "val": self.trainer.val_dataloaders}
+        for role, loader in loaders.items():
+            if loader:
+                batch_size = loader.batch_size or loader.batch_sampler.batch_size
+                self._known[role] = embed_all(lambda stored: self(stored)["embedding"], loader.dataset, device=self.device,
+                                              batch_size=batch_size, context=contexts[role])
 
     @property
     def body_frozen(self) -> bool:
@@ -91,9 +111,13 @@ class Classifier(L.LightningModule):
         key = {"seed": self.seed, "epoch": self.current_epoch, "batch": batch_idx}
         rank, world = self.trainer.global_rank, self.trainer.world_size
         torch.manual_seed(seed_of(*key.values(), "dropout", rank))
-        with torch.no_grad():
-            x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
-        logits = self.model(self._laid_out(x))["logits"].float()
+        if "train" in self._known:
+            target_probs = F.one_hot(batch["target"], self.num_classes).float()
+            logits = self.model.head(self._known["train"].of(batch["index"])).float()
+        else:
+            with torch.no_grad():
+                x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
+            logits = self.model(self._laid_out(x))["logits"].float()
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
         if not torch.isfinite(loss):
             raise TrainingError(f"the loss is {loss.item()} at step {self.global_step} of epoch {self.current_epoch + 1},"
@@ -106,8 +130,12 @@ class Classifier(L.LightningModule):
         self.log("accuracy/train", hits, on_step=False, on_epoch=True, batch_size=size)
         return loss
 
+    def make_optimizer(self) -> Optimizer:
+        """A new optimiser for the model, with its parameter groups."""
+        return self._optimizer(self.model)
+
     def configure_optimizers(self) -> dict[str, Any]:
-        optimizer = self._optimizer(self.model)
+        optimizer = self.make_optimizer()
         total = max(1, int(self.trainer.estimated_stepping_batches))
         scheduler = LambdaLR(optimizer, lambda step: self._schedule(min(1.0, step / total)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
@@ -115,16 +143,19 @@ class Classifier(L.LightningModule):
     # ------------------------------------------------------------------ evaluation
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        self._evaluate(batch)
+        self._evaluate(batch, known=self._known.get("val"))
 
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         self._evaluate(batch)
 
-    def _evaluate(self, batch: dict[str, Tensor]) -> None:
+    def _evaluate(self, batch: dict[str, Tensor], *, known: Embeddings | None = None) -> None:
         """Always in float32, whatever the precision of training: a score must not depend on the machine's habits."""
-        with torch.autocast(self.device.type, enabled=False):
-            logits = self(batch["input"])["logits"].float()
+        with self._in_float32():
+            logits = self.model.head(known.of(batch["index"])) if known else self(batch["input"])["logits"]
         self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu()))
+
+    def _in_float32(self) -> torch.autocast:
+        return torch.autocast(self.device.type, enabled=False)
 
     def on_validation_epoch_start(self) -> None:
         self._outputs = []

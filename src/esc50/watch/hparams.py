@@ -19,3 +19,18 @@ def write_hparams(folder: Path, settings: Mapping[str, Any], metrics: Mapping[st
             writer.file_writer.add_summary(summary)
         for name, value in metrics.items():
             writer.add_scalar(name, value, step)
+
+
+def flat_settings(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The config as flat keys, less paths and what is only watched; a component is named by its class."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if prefix == "" and key in ("paths", "watch", "resume", "checkpoint"):
+            continue
+        if isinstance(value, Mapping):
+            flat |= flat_settings(value, f"{prefix}{key}.")
+        elif key == "_target_":
+            flat[prefix.rstrip(".")] = str(value).rpartition(".")[2]
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
