@@ -24,6 +24,7 @@ from esc50.results.predictions import Predictions, write_predictions
 from esc50.results.record import git_commit, versions, write_metrics
 from esc50.training.checkpoints import (
     AtomicCheckpointIO,
+    Description,
     check_same_config,
     checkpoint_callback,
     checkpoint_state,
@@ -33,6 +34,7 @@ from esc50.training.checkpoints import (
     is_finished,
     load_checkpoint,
 )
+from esc50.training.memory import keep_freed_memory
 from esc50.training.precision import LIGHTNING_NAMES, available, check_device, resolve_precision
 from esc50.training.progress import RunProgress
 from esc50.training.recompute import checkpoint_blocks
@@ -46,16 +48,6 @@ TENSORBOARD = "tensorboard"
 SCORES = ("accuracy", "loss", "top5", "macro_f1")
 
 
-class Description(L.Callback):
-    """Puts into each checkpoint what it takes to use it without this configuration: plain data only."""
-
-    def __init__(self, config: dict[str, Any], names: tuple[str, ...], split: Split):
-        self._content = {"config": config, "class_names": list(names), "split": fingerprint(split), "versions": versions()}
-
-    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        checkpoint["esc50"] = self._content
-
-
 def train(cfg: DictConfig, folder: Path) -> float | None:
     """Prepare the data, train, test the chosen checkpoint and leave the whole record in `folder`.
 
@@ -63,6 +55,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     """
     started = time.monotonic()
     quieten()
+    keep_freed_memory()
     source = find_last_checkpoint(cfg.resume) if cfg.resume else None
     stored = load_checkpoint(source) if source else None
     check_device(accelerator=cfg.trainer.accelerator, devices=cfg.trainer.devices, strategy=cfg.trainer.strategy)

@@ -24,6 +24,7 @@ from esc50.build import build_clips, build_recipe, build_rows, build_task, build
 from esc50.data.folds import Split
 from esc50.data.manifest import Clip, class_names
 from esc50.files import write_atomically
+from esc50.training.memory import keep_freed_memory
 from esc50.training.precision import resolve_precision
 from esc50.training.task import Classifier
 from esc50.watch.events import RunEvents
@@ -80,6 +81,7 @@ class Suite:
 def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> str:
     """Answer every question and write the report into `folder`; returns it as text."""
     runs.quieten()
+    keep_freed_memory()
     suite, rounds = Suite(cfg, make_cfg, folder), ROUNDS[cfg.suite]
     clips = suite.clips[: PRECOMPUTE_CLIPS[cfg.suite]]
     book, ours = build_recipe(suite.cfg(*BOOK_FEATURES)), build_recipe(suite.cfg())

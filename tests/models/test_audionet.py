@@ -53,7 +53,7 @@ def test_a_shift_by_the_product_of_strides_moves_the_features_by_one_step():
     net = AudioNet(num_classes=3).eval()
     x = torch.randn(1, 8 * STRIDES)
     with torch.no_grad():
-        early, late = net.blocks(x.unsqueeze(1)), net.blocks(F.pad(x, (STRIDES, 0))[:, : x.shape[1]].unsqueeze(1))
+        early, late = net.blocks(x[:, None, None]), net.blocks(F.pad(x, (STRIDES, 0))[:, None, None, : x.shape[1]])
     torch.testing.assert_close(late[..., 2:], early[..., 1:-1], atol=1e-5, rtol=1e-5)
     assert (late[..., 2:] - early[..., 2:]).abs().max() > 0.01
 
@@ -62,10 +62,10 @@ def test_the_embedding_is_the_average_over_time():
     net = AudioNet(num_classes=3).eval()
     x = torch.randn(2, SAMPLE_RATE)
     with torch.no_grad():
-        features, out = net.blocks(x.unsqueeze(1)), net(x)
+        features, out = net.blocks(x[:, None, None]), net(x)
     assert features.shape[-1] > 30
-    torch.testing.assert_close(out["embedding"], features.mean(dim=-1))
-    torch.testing.assert_close(out["logits"], F.linear(features.mean(dim=-1), net.head.weight, net.head.bias))
+    torch.testing.assert_close(out["embedding"], features.mean(dim=(2, 3)))
+    torch.testing.assert_close(out["logits"], F.linear(features.mean(dim=(2, 3)), net.head.weight, net.head.bias))
 
 
 def test_leaky_relu_lets_negative_values_through_and_relu_does_not():
@@ -73,7 +73,7 @@ def test_leaky_relu_lets_negative_values_through_and_relu_does_not():
     leaky.load_state_dict(relu.state_dict())  # the same weights: an activation has none
     x = torch.randn(2, 8000)
     with torch.no_grad():
-        assert (relu.blocks[0](x.unsqueeze(1)) >= 0).all()
+        assert (relu.blocks[0](x[:, None, None]) >= 0).all()
         assert not torch.allclose(relu(x)["logits"], leaky(x)["logits"])
     activations = [module for module in leaky.modules() if isinstance(module, nn.ReLU | nn.LeakyReLU)]
     assert [type(module) for module in activations] == [nn.LeakyReLU] * 4
@@ -81,9 +81,23 @@ def test_leaky_relu_lets_negative_values_through_and_relu_does_not():
 
 def test_the_book_s_four_blocks():
     """Programming PyTorch for Deep Learning, chapter 6: 128, 128, 256, 512 channels, kernels 80, 3, 3, 3, first stride 4."""
-    convolutions = [module for module in AudioNet(num_classes=50).modules() if isinstance(module, nn.Conv1d)]
-    assert [(c.out_channels, c.kernel_size[0], c.stride[0]) for c in convolutions] == [
-        (128, 80, 4), (128, 3, 1), (256, 3, 1), (512, 3, 1)]
+    convolutions = [module for module in AudioNet(num_classes=50).modules() if isinstance(module, nn.Conv2d)]
+    assert [(c.out_channels, c.kernel_size, c.stride) for c in convolutions] == [
+        (128, (1, 80), (1, 4)), (128, (1, 3), (1, 1)), (256, (1, 3), (1, 1)), (512, (1, 3), (1, 1))]
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+def test_it_computes_what_the_listing_of_1d_layers_computes(activation):
+    """Convolution, normalisation, activation, pooling in one dimension, the order of the listing, with the same weights."""
+    net = AudioNet(num_classes=3, activation=activation).train()
+    act = {"relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU()}[activation]
+    x = torch.randn(3, 9000)
+    listed = x.unsqueeze(1)
+    for block in net.blocks:
+        convolved = F.conv1d(listed, block.conv.weight.squeeze(2), stride=block.conv.stride[1])
+        normalised = F.batch_norm(convolved, None, None, block.norm.weight, block.norm.bias, training=True)
+        listed = F.max_pool1d(act(normalised), 4)
+    torch.testing.assert_close(net(x)["embedding"], listed.mean(dim=-1), atol=1e-5, rtol=1e-4)
 
 
 def test_an_unknown_activation_is_refused_with_the_known_ones():

@@ -27,7 +27,7 @@ def test_channels_are_those_asked_for():
     net = MelCNN(num_classes=5, channels=(4, 6, 9))
     out = net(torch.randn(2, 1, 32, 40))
     assert out["embedding"].shape == (2, 9)
-    assert net.head.weight.shape == (5, 9)
+    assert net.head[-1].weight.shape == (5, 9)
     assert {parameter.shape[0] for parameter in net.parameters()} == {4, 6, 9, 5}
 
 

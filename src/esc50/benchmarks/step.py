@@ -85,8 +85,9 @@ def _bare_loop(task: Classifier, stored: Tensor, target: Tensor, *, bfloat16: bo
     layout = torch.channels_last if channels_last else torch.contiguous_format
     with torch.no_grad():
         x = task.front_end(stored)
+    model = model.to(memory_format=layout)
     if x.dim() == 4:
-        model, x = model.to(memory_format=layout), x.contiguous(memory_format=layout)
+        x = x.contiguous(memory_format=layout)
     optimizer = task.make_optimizer()
 
     def loop() -> None:

@@ -11,9 +11,10 @@ import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from esc50.data.folds import Split, fingerprint
 from esc50.errors import ConfigError, DataError
 from esc50.files import write_atomically
-from esc50.results.record import read_metrics
+from esc50.results.record import read_metrics, versions
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,16 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         with write_atomically(path) as temporary:
             torch.save(checkpoint, temporary)
+
+
+class Description(L.Callback):
+    """Puts into each checkpoint what it takes to use it without this configuration: plain data only."""
+
+    def __init__(self, config: dict[str, Any], names: tuple[str, ...], split: Split):
+        self._content = {"config": config, "class_names": list(names), "split": fingerprint(split), "versions": versions()}
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint["esc50"] = self._content
 
 
 class BestAndLast(ModelCheckpoint):

@@ -42,7 +42,7 @@ class Classifier(L.LightningModule):
         self.num_classes, self.seed = num_classes, seed
         self.freeze_epochs, self.label_smoothing = freeze_epochs, label_smoothing
         self._optimizer, self._schedule = optimizer, schedule
-        self._channels_last = channels_last and front_end.recipe.mel is not None
+        self._channels_last = channels_last
         if self._channels_last:
             self.model.to(memory_format=torch.channels_last)
         self._cache_frozen = cache_frozen
@@ -69,7 +69,7 @@ class Classifier(L.LightningModule):
         return x, F.one_hot(target, self.num_classes).float()
 
     def _laid_out(self, x: Tensor) -> Tensor:
-        return x.contiguous(memory_format=torch.channels_last) if self._channels_last else x
+        return x.contiguous(memory_format=torch.channels_last) if self._channels_last and x.dim() == 4 else x
 
     # ------------------------------------------------------------------ training
 
