@@ -12,7 +12,7 @@ def main(cfg: DictConfig) -> float | None:
         check_evaluate(cfg)
         from esc50 import run
 
-        return run.evaluate(cfg.checkpoint, run_folder(), root=cfg.data.root)
+        return run.evaluate(str(cfg.checkpoint), run_folder(), root=cfg.data.root)
 
 
 if __name__ == "__main__":

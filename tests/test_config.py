@@ -317,7 +317,7 @@ IMPOSSIBLE = {
     "ImageNet statistics for waveforms": (["model=audionet", "features.normalize=imagenet"],
                                           "features.normalize=imagenet is for images"),
     "waveform augmentation of images": (["augment=waveform"],
-                                        "polarity, noise, but features=mel_png has no waveform to work on"),
+                                        "speed, noise, but features=mel_png has no waveform to work on"),
     "image augmentation of waveforms": (["model=audionet", "augment=specaugment"],
                                         "augment.spectrogram has specaugment, but features=waveform has no spectrogram"),
     "early stopping without validation": (["split=official", "early_stopping.patience=3"],

@@ -497,3 +497,13 @@ def test_the_split_file_names_every_clip_once_with_its_role(straight):
     assert len({row["filename"] for row in rows}) == len(rows) == 30
     assert {(row["fold"], row["role"]) for row in rows} == {("1", "train"), ("2", "train"), ("3", "train"), ("4", "val"),
                                                            ("5", "test")}
+
+
+@pytest.mark.slow
+def test_a_compiled_model_is_tested_as_evaluate_tests_it(shell, tiny, tmp_path):
+    run = tmp_path / "run"
+    trained = shell("train.py", *tiny, "trainer.compile=true", f"hydra.run.dir={run}", cwd=tmp_path)
+    assert trained.status == 0, trained.err
+    again = shell("scripts/evaluate.py", f"checkpoint={run}", f"hydra.run.dir={tmp_path / 'again'}", cwd=tmp_path)
+    assert again.status == 0, again.err
+    assert (run / "predictions.csv").read_bytes() == (tmp_path / "again" / "predictions.csv").read_bytes()

@@ -130,7 +130,7 @@ def test_inspection_of_broken_files_names_them_all_and_then_fails(config, sounds
     (root / "hiss" / "hiss2-A.wav").write_text("<html>404</html>")
     (root / "hiss" / "hiss3-A.wav").write_bytes(b"")
     shown = []
-    with pytest.raises(DataError, match="problems with the data, named above"):
+    with pytest.raises(DataError, match="findings make clips unusable, named above"):
         stages.inspect_data(config(f"data.root={root}"), tmp_path / "run", show=shown.append)
     checklist = json.loads((tmp_path / "run" / "checklist.json").read_text(encoding="utf-8"))
     assert checklist["ok"] is False
@@ -181,7 +181,7 @@ def test_the_range_test_leaves_the_weights_as_they_were_and_is_repeatable(config
 
 
 def test_a_loss_that_never_falls_gives_no_suggestion(config, tmp_path, said, monkeypatch):
-    monkeypatch.setattr(stages.F, "cross_entropy", lambda x, target: 1.0 + 0 * x.sum())
+    monkeypatch.setattr(stages.F, "cross_entropy", lambda x, target, label_smoothing: 1.0 + 0 * x.sum())
     stages.find_lr(config(), tmp_path)
     assert json.loads((tmp_path / "lr_finder.json").read_text())["suggestion"] is None
     assert "the loss never falls" in said.messages[-1]

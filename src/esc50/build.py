@@ -13,12 +13,13 @@ from torch.optim import Optimizer
 from esc50.config import FACTS
 from esc50.data.folds import Split, make_split
 from esc50.data.manifest import Clip
-from esc50.errors import Esc50Error
+from esc50.errors import ConfigError, Esc50Error
 from esc50.features.front_end import FrontEnd
 from esc50.features.logmel import LogMelSpec
 from esc50.features.recipe import Recipe
 from esc50.features.rows import ComputedRows, PackedRows, Rows
 from esc50.features.store import build_store
+from esc50.models.probe import accepts
 from esc50.training.optimizers import parameter_groups
 from esc50.training.task import Classifier
 
@@ -68,7 +69,15 @@ def build_rows(cfg: DictConfig, clips: Sequence[Clip], recipe: Recipe) -> Rows:
 
 
 def build_model(cfg: DictConfig, front_end: FrontEnd, *, num_classes: int) -> nn.Module:
-    return component(cfg, "model", num_classes=num_classes, in_channels=front_end.num_channels)
+    """The network. Raises ConfigError where it cannot take images as small as the features are."""
+    model = component(cfg, "model", num_classes=num_classes, in_channels=front_end.num_channels)
+    mel = front_end.recipe.mel
+    if mel is not None:
+        size = mel.n_mels, mel.num_frames(front_end.recipe.num_samples)
+        if not accepts(model, (1, front_end.num_channels, *size)):
+            raise ConfigError(f"the model cannot take images of {size[0]} mel bands x {size[1]} frames, most likely too small for"
+                              " it; raise features.n_mels or features.seconds, lower features.hop_length, or take another model")
+    return model
 
 
 def build_optimizer(cfg: DictConfig) -> Callable[[nn.Module], Optimizer]:

@@ -50,7 +50,7 @@ def check_evaluate(cfg: DictConfig) -> None:
                        ("data.root", cfg.data.root or ".")):
         if value is None:
             problems.append(f"{key} needs a value; write {key}=a run folder or checkpoint file")
-        elif not Path(value).exists():
+        elif not Path(str(value)).exists():
             problems.append(f"{key}={value}: no such file or folder")
     _refuse(problems)
 
@@ -94,7 +94,7 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except Esc50Error as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {_own_words(error)}\n")
         sys.exit(error.exit_status)
     except OSError as error:
         if error.errno not in REFUSALS:
@@ -105,6 +105,12 @@ def readable_errors() -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         sys.stderr.write(f"interrupted; {interrupt}\n" if str(interrupt) else "interrupted\n")
         sys.exit(INTERRUPTED)
+
+
+def _own_words(error: Esc50Error) -> str:
+    """The message, without the traceback that a loader's worker process wraps around it."""
+    text = str(error).strip()
+    return text.splitlines()[-1].partition(": ")[2] if "Original Traceback" in text else text
 
 
 def run_folder() -> Path:

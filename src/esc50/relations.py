@@ -55,6 +55,29 @@ def spectrogram(of: Values) -> Iterator[str]:
         yield f"features.win_length={of['features.win_length']}: longer than features.n_fft={of['features.n_fft']}"
 
 
+def length(of: Values) -> Iterator[str]:
+    """A clip is long enough to hold something."""
+    if of.has("features.seconds", "features.sample_rate"):
+        samples = round(of["features.seconds"] * of["features.sample_rate"])
+        wanted = of["features.hop_length"] if of.has("features.hop_length") else 1
+        if samples < wanted:
+            yield f"features.seconds={of['features.seconds']}: {samples} samples; wanted {wanted} or more"
+
+
+def colours(of: Values) -> Iterator[str]:
+    """Colour maps are for the PNGs of the store."""
+    name = of["features.colormap"] if of.has("features.colormap") else None
+    if name is None:
+        return
+    if of["features.kind"] != "mel_png" or of["features.read"] != "store":
+        yield f"features.colormap={name}: only features=mel_png with features.read=store writes PNGs to colour"
+        return
+    import matplotlib  # slow, so only for those who ask
+
+    if name not in matplotlib.colormaps:
+        yield f"features.colormap={name}: matplotlib has no such colour map; viridis and magma are two it has"
+
+
 def slots(of: Values) -> Iterator[str]:
     """Augmentations and what they work on."""
     for slot in ("waveform", "spectrogram"):
@@ -97,7 +120,7 @@ def ranges(of: Values) -> Iterator[str]:
 
 def files(of: Values) -> Iterator[str]:
     """What must be there to be read."""
-    creates = Path(of["data.creates"]).resolve() if of.has("data.creates") else None
+    creates = Path(of["data.creates"]).resolve() if of.has("data.creates") and of["data.creates"] else None
     if of.has("data.root") and not Path(of["data.root"]).is_dir() and Path(of["data.root"]).resolve() != creates:
         yield f"data.root={of['data.root']}: no such folder"
     if of.has("data.folds_csv") and of["data.folds_csv"] is not None and not Path(of["data.folds_csv"]).is_file():
@@ -135,4 +158,4 @@ def outside(root: str, places: dict[str, str | Path]) -> list[str]:
             for key, place in places.items() if Path(place).resolve().is_relative_to(Path(root).resolve())]
 
 
-RELATIONS = (pair, spectrogram, slots, masks, ranges, files, data, training)
+RELATIONS = (pair, spectrogram, length, colours, slots, masks, ranges, files, data, training)

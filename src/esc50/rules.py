@@ -84,6 +84,8 @@ RULES = {
     "data.subset": _one_of("esc10", optional=True), "data.url": Rule(), "data.archive": Rule(), "data.download_to": Rule(),
     "data.creates": Rule(),
     "split.protocol": _one_of("holdout", "official", "all"),
+    "features.stages": Rule(kind=list), "features.stages.*": _one_of("waveform", "spectrogram"),
+    "model.input": _one_of("waveform", "spectrogram"),
     "features.kind": _one_of("mel_png", "waveform", "logmel"), "features.sample_rate": _int(1000),
     "features.seconds": POSITIVE, "features.pad": _one_of("zero", "repeat"), "features.n_fft": _int(16),
     "features.win_length": _int(1), "features.hop_length": _int(1), "features.n_mels": _int(1),

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig, OmegaConf
 
 from esc50.batches import ClipBatches
-from esc50.build import build_clips, build_rows, build_split, build_task, build_watch
+from esc50.build import build_clips, build_recipe, build_rows, build_split, build_task, build_watch
 from esc50.config import check_data
 from esc50.data.folds import Split, fingerprint, write_split
 from esc50.data.manifest import Clip, class_names
@@ -68,14 +68,18 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     with write_atomically(folder / "config.yaml") as temporary:
         OmegaConf.save(OmegaConf.create(config), temporary)
 
+    if "weights" in cfg.model:  # an unknown name or weights that cannot be had should not show after the data was fetched
+        build_task(cfg, num_classes=2)
     L.seed_everything(cfg.seed, verbose=False)
     clips = build_clips(cfg)
     split, names = build_split(cfg, clips), class_names(clips)
+    if len(names) < 2:
+        raise DataError(f"{cfg.data.root} has one class only, {names[0]}; there is nothing to tell apart, wanted two or more")
     if stored:
         _check_same_clips(stored, split, names, cfg.data.root)
     write_split(split, folder / "split.csv")
     task = build_task(cfg, num_classes=len(names))
-    data = make_batches(cfg, clips, split, task)
+    data = make_batches(cfg, clips, split)
     if not stored:
         task.front_end.fit(data.rows, data.datasets["train"].indices)
     if cfg.trainer.checkpoint_blocks:
@@ -107,7 +111,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
               **_facts(cfg, split, names), "seconds": round(time.monotonic() - started, 1),
               "train_seconds": round(fit_seconds, 1)}
     last_step = max(trainer.global_step, stored["global_step"] if stored else 0)
-    return _test(load_checkpoint(chosen), task, data, folder, record, started, step=last_step)
+    return _test(load_checkpoint(chosen), data, folder, record, started, step=last_step)
 
 
 def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -> float | None:
@@ -123,15 +127,15 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     if root is not None:
         cfg.data.root = root
     cfg.resume = None
+    cfg.data.creates = None  # a test makes no data
     check_data(cfg)
     clips = build_clips(cfg)
     split, names = build_split(cfg, clips), tuple(stored["esc50"]["class_names"])
     _check_same_clips(stored, split, class_names(clips), cfg.data.root)
     write_split(split, folder / "split.csv")
-    task = restore_task(stored)
-    data = make_batches(cfg, clips, split, task)
+    data = make_batches(cfg, clips, split)
     record = {"checkpoint": os.path.relpath(path, folder), **_facts(cfg, split, names), "seconds": 0.0}
-    return _test(stored, task, data, folder, record, started, step=stored["global_step"])
+    return _test(stored, data, folder, record, started, step=stored["global_step"])
 
 
 def _check_same_clips(stored: Mapping[str, Any], split: Split, names: tuple[str, ...], root: str) -> None:
@@ -185,8 +189,9 @@ def settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
     cfg.trainer.precision = precision
 
 
-def make_batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split, task: Classifier) -> ClipBatches:
-    rows = build_rows(cfg, clips, task.front_end.recipe)
+def make_batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split) -> ClipBatches:
+    """Data loaders of a split, from the store."""
+    rows = build_rows(cfg, clips, build_recipe(cfg))
     return ClipBatches(clips, rows, split, batch_size=cfg.loader.batch_size, seed=cfg.seed, balance=cfg.data.balance,
                        num_workers=cfg.loader.num_workers)
 
@@ -214,10 +219,10 @@ def _facts(cfg: DictConfig, split: Split, names: tuple[str, ...]) -> dict[str, A
             "versions": versions(), "git_commit": git_commit()}
 
 
-def _test(stored: Mapping[str, Any], task: Classifier, data: ClipBatches, folder: Path, record: dict[str, Any],
+def _test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: dict[str, Any],
           started: float, *, step: int) -> float | None:
     """Score validation and test clips with the chosen checkpoint, write the record, end with one line."""
-    task.load_state_dict(stored["state_dict"])
+    task = restore_task(stored)
     names = tuple(stored["esc50"]["class_names"])
     config = stored["esc50"]["config"]
     trainer = L.Trainer(accelerator=available(config["trainer"]["accelerator"]), devices=1, precision="32-true",

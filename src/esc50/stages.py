@@ -1,9 +1,10 @@
 """The stages of a run on their own, as the scripts call them."""
 
+import itertools
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lightning as L
@@ -23,6 +24,7 @@ from esc50.features.logmel import LogMelSpec, log_mel
 from esc50.features.store import build_store, store_folder
 from esc50.files import write_atomically
 from esc50.training.lr_finder import find_lr as range_test
+from esc50.training.memory import keep_freed_memory
 from esc50.watch.data_page import draw_page, save_page, write_tensorboard
 from esc50.watch.lr_page import draw_curve
 
@@ -73,25 +75,36 @@ def inspect_data(cfg: DictConfig, folder: Path, *, show: Callable[[str], None]) 
     show(checklist.to_text())
     log.info("written to %s: checklist.json, data_page.png, tensorboard", folder)
     if not checklist.ok:
-        raise DataError(f"{len(checklist.problems)} problems with the data, named above; mend or remove these files")
+        raise DataError(f"{len(checklist.unusable)} findings make clips unusable, named above; mend or remove these files")
 
 
 def find_lr(cfg: DictConfig, folder: Path) -> None:
     """Learning-rate range test on the training clips with the chosen augmentation; leaves lr_finder.png and .json."""
     L.seed_everything(cfg.seed, verbose=False)
+    keep_freed_memory()
     clips = build_clips(cfg)
-    task = build_task(cfg, num_classes=len(class_names(clips)))
+    device = L.Fabric(accelerator=cfg.trainer.accelerator, devices=1).device
+    task = build_task(cfg, num_classes=len(class_names(clips))).to(device)
     data = ClipBatches(clips, build_rows(cfg, clips, task.front_end.recipe), build_split(cfg, clips),
                        batch_size=cfg.loader.batch_size, seed=cfg.seed, balance=cfg.data.balance)
     task.front_end.fit(data.rows, data.datasets["train"].indices)
     task.augment.train()
 
+    loader = data.train_dataloader()
+
     def loss_of(model: torch.nn.Module, batch: dict, step: int) -> torch.Tensor:
+        batch = {key: value.to(device) for key, value in batch.items()}
         with torch.no_grad():
             x, target_probs = task.augmented(batch, Draws(seed=cfg.seed, epoch=0, batch=step))
-        return F.cross_entropy(model.train()(x)["logits"], target_probs)
+        logits = model.train()(task.laid_out(x))["logits"]
+        return F.cross_entropy(logits, target_probs, label_smoothing=cfg.trainer.label_smoothing)
 
-    curve = range_test(task.model, data.train_dataloader(), loss_of=loss_of, optimizer=build_optimizer(cfg))
+    def epochs() -> Iterator[dict]:
+        for epoch in itertools.count():
+            loader.batch_sampler.sampler.set_epoch(epoch)
+            yield from loader
+
+    curve = range_test(task.model, epochs(), loss_of=loss_of, optimizer=build_optimizer(cfg))
     figure = draw_curve(curve)
     with write_atomically(folder / "lr_finder.png") as temporary:
         figure.savefig(temporary, format="png")

@@ -68,7 +68,7 @@ class Suite:
         clips = tuple(clips or self.clips)
         task = self.task(cfg)
         runs.settle_precision(cfg, None)
-        data = runs.make_batches(cfg, clips, Split(protocol="all", train=clips), task)
+        data = runs.make_batches(cfg, clips, Split(protocol="all", train=clips))
         task.front_end.fit(data.rows, data.datasets["train"].indices[:64])
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
             logger = RunEvents(temporary, version=runs.TENSORBOARD)

@@ -12,7 +12,7 @@ from esc50.build import build_optimizer
 from esc50.models.audionet import AudioNet
 from esc50.models.backbones import TorchvisionNet
 from esc50.models.melcnn import MelCNN
-from esc50.training.optimizers import GROUPS, layer_groups, parameter_groups, set_body_frozen
+from esc50.training.optimizers import layer_groups, parameter_groups, set_body_frozen
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 MODELS = {
@@ -20,6 +20,9 @@ MODELS = {
     "melcnn": lambda: MelCNN(num_classes=3, channels=(4, 8, 8)),
     "squeezenet": lambda: TorchvisionNet(num_classes=3, name="squeezenet1_1", weights=None, hidden=5),
 }
+
+
+GROUPS = ("head", "late", "early")
 
 
 @pytest.fixture(autouse=True)

@@ -24,8 +24,9 @@ def mask_axis(x: Tensor, *, start: Tensor, width: Tensor, axis: int, fill: Tenso
 
 class _Mask(nn.Module):
     """Random bands or stretches, drawn for each example: width uniform in 0..max_width, both inclusive, and the start
-    uniform over the places where the mask lies inside (Park et al. 2019, arXiv 1904.08779). A mask wider than the image
-    is narrowed to leave at least one column or row, so nothing is ever masked whole."""
+    uniform over the places where the mask lies inside (Park et al. 2019, arXiv 1904.08779). Masks that
+    together could cover the image are narrowed, each to its share of all rows or columns but one, so that nothing is ever
+    masked whole."""
 
     axis: int
 

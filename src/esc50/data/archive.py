@@ -75,7 +75,8 @@ def _fetch(url: str, archive: Path) -> None:
     """Put the zip behind `url` at `archive`, whole or not at all. Raises DataError with the ways out."""
     import requests
 
-    ways_out = (f"put the zip at {archive}, or give data.root=<folder that holds meta/ and audio/>, or take"
+    broken = f"the file at {archive} is not a whole zip and was to be replaced; " if archive.is_file() else ""
+    ways_out = (f"{broken}put the zip at {archive}, or give data.root=<folder that holds meta/ and audio/>, or take"
                 " data=synthetic, which needs no download")
     source = urlsplit(url)
     local = Path(url2pathname(source.path)) if source.scheme == "file" else None

@@ -83,6 +83,11 @@ class Checklist:
         return not (self.unreadable or self.empty or self.non_finite)
 
     @property
+    def unusable(self) -> tuple[str, ...]:
+        """What stands in the way of using the data, one line each."""
+        return tuple(text for level, text in findings(self) if level == PROBLEM)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """One line for each thing that is wrong, the gravest first: what makes `ok` false, then the warnings."""
         return tuple(text for level, text in findings(self) if level in (PROBLEM, WARNING))

@@ -74,7 +74,8 @@ def assign_folds(clips: Sequence[Clip], *, seed: int) -> list[int]:
     sources = sorted(of_source)  # which fold a source lands in must not depend on the order of the listing
     if len(sources) < NUM_FOLDS:
         raise DataError(f"{len(clips)} clips come from {len(sources)} sources; five folds need at least {NUM_FOLDS};"
-                        " if these are separate recordings, change data.source_pattern, or give data.folds_csv")
+                        " files of one name in two folders count as one source; if these are separate recordings, rename them,"
+                        " change data.source_pattern, or give data.folds_csv")
     random.Random(seed).shuffle(sources)
     num_sources = Counter(category for content in of_source.values() for category in content)
 

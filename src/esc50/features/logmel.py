@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 AMIN = 1e-10  # power below this is silence; keeps the logarithm finite
-REFERENCES = ("full_scale", "clip")
 FRAMES_AT_A_TIME = 32
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from esc50.data import audio
 from esc50.features.logmel import LogMelSpec, log_mel, to_levels
 
-KINDS = ("mel_png", "waveform", "logmel")
 FORMAT = 1  # raise when the meaning of stored values changes, so that old stores are not read
 SHORT = 0.01  # the share of the length that may be padded without a word
 

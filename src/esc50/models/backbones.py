@@ -1,6 +1,5 @@
 """Any classifier of torchvision or timm, with a new head for the classes at hand."""
 
-import copy
 import os
 import socket
 import warnings
@@ -11,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from esc50.errors import ConfigError, DataError
+from esc50.models.probe import accepts
 
 IMAGENET_CLASSES = 1000
 PROBE_SIZE = (128, 352)  # no network was made for this size: one that takes it takes any
@@ -65,7 +65,7 @@ class TorchvisionNet(_Pretrained):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # two networks announce another initialisation to come
             body = models.get_model(name, weights=None)
-        size = None if _takes_any_size(body) else FIXED_SIZE
+        size = None if accepts(body, (1, 3, *PROBE_SIZE)) else FIXED_SIZE
         if weights is not None:
             _check_size(weights, of_name, name, size)
             body.load_state_dict(fetch_weights(of_name[weights].url, name))
@@ -97,7 +97,7 @@ class TimmNet(_Pretrained):
                             f" ({type(error).__name__}); model.weights=null trains from scratch") from None
         config = body.pretrained_cfg
         head = make_head(body.num_features, num_classes=num_classes, hidden=hidden, dropout=dropout)
-        super().__init__(body, head, size=tuple(config["input_size"][-2:]) if not _takes_any_size(body) else None)
+        super().__init__(body, head, size=tuple(config["input_size"][-2:]) if not accepts(body, (1, 3, *PROBE_SIZE)) else None)
 
 
 def _check_size(weights: str, of_name: type, name: str, size: tuple[int, int] | None) -> None:
@@ -142,14 +142,3 @@ def _without_classifier(body: nn.Module) -> int:
     name, module = classifier
     body.set_submodule(name, nn.Identity())
     return module.in_features if isinstance(module, nn.Linear) else module.in_channels
-
-
-def _takes_any_size(body: nn.Module) -> bool:
-    """Try an odd size on a copy without memory: only shapes are computed."""
-    probe = copy.deepcopy(body).to("meta").eval()
-    try:
-        with torch.no_grad():
-            probe(torch.empty(1, 3, *PROBE_SIZE, device="meta"))
-    except (RuntimeError, AssertionError, ValueError):
-        return False
-    return True

@@ -22,7 +22,8 @@ FOLDER = "checkpoints"
 LAST = "last.ckpt"
 # What may differ between a run and the one it goes on from: how long, where things lie and what is watched.
 FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.download_to",
-             "data.archive", "data.url", "loader.memory_limit_gb", "features.colormap")
+             "data.archive", "data.url", "data.folds_csv",
+             "loader.num_workers", "loader.memory_limit_gb", "features.colormap")
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):

@@ -36,10 +36,9 @@ def find_lr(model: nn.Module, batches: Iterable, *, loss_of: Callable[[nn.Module
     other groups keep their ratio to it. Ends when the smoothed loss exceeds `diverged` times its best, or is not finite.
     """
     trial = copy.deepcopy(model)
-    random_state = torch.get_rng_state()
     lrs: list[float] = []
     losses: list[float] = []
-    try:
+    with torch.random.fork_rng():
         trained = optimizer(trial)
         ratios = [group["lr"] / trained.param_groups[0]["lr"] for group in trained.param_groups]
         average, best = 0.0, math.inf
@@ -59,8 +58,6 @@ def find_lr(model: nn.Module, batches: Iterable, *, loss_of: Callable[[nn.Module
             trained.zero_grad()
             loss.backward()
             trained.step()
-    finally:
-        torch.set_rng_state(random_state)
     return LrCurve(lrs=tuple(lrs), losses=tuple(losses), suggestion=_steepest(lrs, losses))
 
 

@@ -2,8 +2,6 @@
 
 from torch import nn
 
-GROUPS = ("head", "late", "early")
-
 
 def layer_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     """Parameters by depth: `head` is `model.head`, `early` and `late` are the two halves of the body in its own order."""

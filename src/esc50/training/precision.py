@@ -1,5 +1,7 @@
 """Where and in which precision to train: what the hardware has."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import lightning as L
@@ -44,6 +46,15 @@ def resolve_precision(requested: str, *, model: str, accelerator: str) -> tuple[
     if "avx512_bf16" in flags or "amx_bf16" in flags:
         return "bfloat16", "the CPU has " + ("AVX512-BF16" if "avx512_bf16" in flags else "AMX")
     return "float32", "the CPU has neither AVX512-BF16 nor AMX"
+
+
+@contextlib.contextmanager
+def in_float32(device_type: str) -> Iterator[None]:
+    """Full float32: no autocast, and no TF32 in a GPU's convolutions, which torch allows by default."""
+    with torch.autocast(device_type, enabled=False), torch.backends.cudnn.flags(
+            enabled=torch.backends.cudnn.enabled, benchmark=torch.backends.cudnn.benchmark,
+            deterministic=torch.backends.cudnn.deterministic, allow_tf32=False):
+        yield
 
 
 def cpu_flags() -> frozenset[str]:

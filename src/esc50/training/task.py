@@ -18,6 +18,7 @@ from esc50.results.metrics import scores
 from esc50.results.predictions import softmax
 from esc50.training.embeddings import Embeddings, embed_all
 from esc50.training.optimizers import set_body_frozen
+from esc50.training.precision import in_float32
 
 
 class Classifier(L.LightningModule):
@@ -53,7 +54,7 @@ class Classifier(L.LightningModule):
 
     def forward(self, stored: Tensor) -> dict[str, Tensor]:
         """Stored input to `logits` `[batch, classes]`, without augmentation."""
-        return self.model(self._laid_out(self.front_end(stored)))
+        return self.model(self.laid_out(self.front_end(stored)))
 
     def augmented(self, batch: Mapping[str, Tensor], draws: Draws) -> tuple[Tensor, Tensor]:
         """What the model sees in training, and the label probabilities `[batch, classes]`."""
@@ -68,7 +69,8 @@ class Classifier(L.LightningModule):
             return module(x, target, draws, num_classes=self.num_classes)
         return x, F.one_hot(target, self.num_classes).float()
 
-    def _laid_out(self, x: Tensor) -> Tensor:
+    def laid_out(self, x: Tensor) -> Tensor:
+        """`x` in the memory layout that the model wants."""
         return x.contiguous(memory_format=torch.channels_last) if self._channels_last and x.dim() == 4 else x
 
     # ------------------------------------------------------------------ training
@@ -95,7 +97,7 @@ class Classifier(L.LightningModule):
         return self._cache_frozen and not any(len(slot) for slot in self.augment.values())
 
     def _embed_known_clips(self) -> None:
-        contexts = {"train": self.trainer.precision_plugin.forward_context, "val": self._in_float32}
+        contexts = {"train": self.trainer.precision_plugin.forward_context, "val": lambda: in_float32(self.device.type)}
         loaders = {"train": self.trainer.train_dataloader, "val": self.trainer.val_dataloaders}
         for role, loader in loaders.items():
             if loader:
@@ -117,7 +119,7 @@ class Classifier(L.LightningModule):
         else:
             with torch.no_grad():
                 x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
-            logits = self.model(self._laid_out(x))["logits"].float()
+            logits = self.model(self.laid_out(x))["logits"].float()
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
         if not torch.isfinite(loss):
             raise TrainingError(f"the loss is {loss.item()} at step {self.global_step} of epoch {self.current_epoch + 1},"
@@ -150,12 +152,9 @@ class Classifier(L.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], *, known: Embeddings | None = None) -> None:
         """Always in float32, whatever the precision of training: a score must not depend on the machine's habits."""
-        with self._in_float32():
+        with in_float32(self.device.type):
             logits = self.model.head(known.of(batch["index"])) if known else self(batch["input"])["logits"]
         self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu()))
-
-    def _in_float32(self) -> torch.autocast:
-        return torch.autocast(self.device.type, enabled=False)
 
     def on_validation_epoch_start(self) -> None:
         self._outputs = []
