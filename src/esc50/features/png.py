@@ -2,6 +2,8 @@
 
 import json
 import os
+import struct
+import zlib
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -11,25 +13,37 @@ import numpy as np
 from esc50.errors import ConfigError
 from esc50.files import write_atomically
 
-# Small spectrogram images gain little from harder compression and cost several times the encoding time.
-COMPRESS_LEVEL = 1
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 END = b"\0\0\0\0IEND\xaeB`\x82"  # the last chunk of every PNG
+GREY, PALETTE = 0, 3  # the format's colour types
+SUB = 1  # the format's filter that keeps each pixel's difference to its left neighbour
 
 
 def write_png(path: Path, image: np.ndarray, *, parameters: dict, identity: dict, colormap: str | None = None) -> None:
     """Write uint8 `[mel, frames]` (low frequencies first). With a colour map the grey levels stay as palette indices, so
     the picture is for looking at and its values are still exact."""
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
-    picture = Image.fromarray(np.ascontiguousarray(image[::-1]))
-    if colormap:
-        picture.putpalette(_palette(colormap))
-    text = PngInfo()
-    text.add_text("esc50.parameters", json.dumps(parameters, sort_keys=True))
-    text.add_text("esc50.source", json.dumps(identity, sort_keys=True))
+    colours = [_chunk(b"PLTE", _palette(colormap))] if colormap else []
+    texts = [_chunk(b"tEXt", f"esc50.{name}\0{json.dumps(value, sort_keys=True)}".encode("latin-1"))
+             for name, value in (("parameters", parameters), ("source", identity))]
+    height, width = image.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, PALETTE if colormap else GREY, 0, 0, 0)
+    content = [SIGNATURE, _chunk(b"IHDR", header), *colours, *texts, _chunk(b"IDAT", _compressed(image[::-1])), END]
     with write_atomically(path) as temporary:
-        picture.save(temporary, format="PNG", pnginfo=text, compress_level=COMPRESS_LEVEL)
+        temporary.write_bytes(b"".join(content))
+
+
+def _compressed(rows: np.ndarray) -> bytes:
+    """Pixel rows from the top. One filter for all rows and runs of equal bytes only: spectrograms gain nothing from trying
+    every filter and longer matches, as PIL does, which takes several times as long."""
+    filtered = np.empty((rows.shape[0], rows.shape[1] + 1), dtype=np.uint8)
+    filtered[:, 0], filtered[:, 1] = SUB, rows[:, 0]
+    np.subtract(rows[:, 1:], rows[:, :-1], out=filtered[:, 2:])
+    compressor = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_RLE)
+    return compressor.compress(filtered) + compressor.flush()
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
 def read_png(path: Path) -> tuple[np.ndarray, dict]:
