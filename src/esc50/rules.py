@@ -98,6 +98,7 @@ RULES = {
     "model.weights": Rule(optional=True), "model.channels": Rule(kind=list), "model.channels.*": _int(1),
     "augment.*.*.probability": _real(0, 1), "augment.*.*.fill": _one_of("mean", "floor"),
     "augment.*.*.max_width": _int(0), "augment.*.*.num_masks": _int(0), "augment.*.*.alpha": _real(0),
+    "augment.*.*.level": _real(0, 1),
     "augment.*.*.max_fraction": _real(0, 1), "augment.*.*.W": _int(0), "augment.*.*.F": _int(0), "augment.*.*.m_F": _int(0),
     "augment.*.*.T": _int(0), "augment.*.*.m_T": _int(0), "augment.*.*.p": _real(0, 1, above=0),
     "augment.*.*.*_rate": POSITIVE, "augment.*.*.*_db": _real(), "augment.*.*.*_seconds": _real(0),

@@ -65,7 +65,6 @@ def test_processes_stay_in_step_after_noise_of_different_shapes():
     assert other.shape == (0, 10)
     expected = Draws(**KEY)
     expected.normal_like(torch.zeros(1))
-    expected.uniform(1)  # two processes draw one number each for their noise
     numbers = expected.uniform(8)
     assert torch.equal(first.uniform(4), numbers[0::2])
     assert torch.equal(second.uniform(4), numbers[1::2])

@@ -10,6 +10,7 @@ from esc50.augment.spectrogram import (
     FREQUENCY,
     TIME,
     FrequencyMask,
+    PixelNoise,
     SpecAugment,
     TimeMask,
     TimeShift,
@@ -25,6 +26,7 @@ MODULES = {
     "frequency mask": lambda **options: FrequencyMask(**({"max_width": 6, "num_masks": 2} | options)),
     "time mask": lambda **options: TimeMask(**({"max_width": 9, "num_masks": 2} | options)),
     "time warp": lambda **options: TimeWarp(**({"max_shift": 8} | options)),
+    "pixel noise": lambda **options: PixelNoise(**({"level": 0.1} | options)),
     "time shift": lambda **options: TimeShift(**options),
     "specaugment": lambda **options: SpecAugment(**({"W": 5, "F": 6, "m_F": 2, "T": 9, "m_T": 2} | options)),
 }
@@ -154,7 +156,7 @@ def test_processes_do_together_what_one_does(name, world):
         assert torch.equal(module(x[rank::world], draws(rank=rank, world=world)), whole[rank::world])
 
 
-@every_module
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "pixel noise"])
 def test_the_channels_of_an_image_move_together(name):
     grey = images()
     out = MODULES[name]()(grey.expand(-1, 3, -1, -1), draws())
@@ -385,3 +387,18 @@ def test_impossible_values_are_refused_in_one_line(make):
     with pytest.raises(ConfigError, match=r"want|within") as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_pixel_noise_is_uniform_up_to_its_level():
+    x = images(batch=8, mel=64, frames=64)
+    noise = PixelNoise(level=0.2).train()(x, draws()) - x
+    assert 0 <= noise.min() < 0.001 and 0.199 < noise.max() <= 0.2 + 1e-6
+    assert noise.mean().item() == pytest.approx(0.1, abs=0.002)
+    counts = torch.histc(noise, 8, 0, 0.2)
+    assert counts.min() > 0.9 * counts.mean()
+
+
+def test_pixel_noise_reaches_only_those_whose_coin_says_so():
+    x = images(batch=64, mel=8, frames=8)
+    changed = (PixelNoise(level=0.2, probability=0.5).train()(x, draws()) != x).flatten(1).any(dim=1)
+    assert 16 < changed.sum() < 48

@@ -118,6 +118,25 @@ class SpecAugment(nn.Module):
         return self.time(self.frequency(self.warp(x, draws), draws), draws)
 
 
+class PixelNoise(nn.Module):
+    """Adds uniform noise of up to `level` (1 is the whole range of an image) to every pixel, in 256 steps."""
+
+    def __init__(self, *, level: float, probability: float = 1.0):
+        super().__init__()
+        if not 0 <= level <= 1 or not 0 <= probability <= 1:
+            raise ConfigError(f"pixel noise wants level and probability within 0..1, not {level} and {probability}")
+        self.level, self.probability = level, probability
+
+    def forward(self, x: Tensor, draws: Draws) -> Tensor:
+        if not self.training or self.level == 0 or self.probability == 0:
+            return x
+        coins = draws.uniform(len(x)) < self.probability
+        noise = draws.bytes_like(x)
+        if not coins.all():
+            noise = noise * coins.to(x.device)[:, None, None, None]
+        return torch.add(x, noise, alpha=self.level / 255)
+
+
 class TimeShift(nn.Module):
     """Rolls each image around in time by up to `max_fraction` of its length, either way."""
 

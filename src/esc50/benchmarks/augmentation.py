@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 from esc50.augment.draws import Draws
-from esc50.augment.spectrogram import FrequencyMask, TimeMask
+from esc50.augment.spectrogram import FrequencyMask, PixelNoise, TimeMask
 from esc50.benchmarks.timing import Measurement, medians, take_turns
 
 BATCH, N_MELS, FRAMES = 64, 128, 501
@@ -28,7 +28,8 @@ def measure_augmentation(*, rounds: int) -> Measurement:
     images = [Image.fromarray(figure) for figure in figures]
     batch = torch.from_numpy(levels)
     noise = book.BadRandom()
-    masks = (FrequencyMask(max_width=MAX_BANDS).train(), TimeMask(max_width=MAX_FRAMES).train())
+    ours = [PixelNoise(level=1 / 255).train(), FrequencyMask(max_width=MAX_BANDS).train(),
+            TimeMask(max_width=MAX_FRAMES).train()]
 
     def per_image() -> torch.Tensor:
         done = []
@@ -40,9 +41,8 @@ def measure_augmentation(*, rounds: int) -> Measurement:
     def whole_batch() -> torch.Tensor:
         draws = Draws(seed=0, epoch=0, batch=0)
         x = batch.unsqueeze(1).float().mul_(1 / 255)
-        x = x.add_(torch.rand(x.shape), alpha=1 / 255)
-        for mask in masks:
-            x = mask(x, draws)
+        for module in ours:
+            x = module(x, draws)
         return x
 
     seconds = take_turns({"book, image by image": per_image, "ours, whole batch": whole_batch}, rounds=rounds)
