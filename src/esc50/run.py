@@ -184,7 +184,7 @@ def settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
         cfg.trainer.precision = stored["esc50"]["config"]["trainer"]["precision"]
         return
     precision, reason = resolve_precision(cfg.trainer.precision, model=cfg.model.precision,
-                                          accelerator=cfg.trainer.accelerator)
+                                          accelerator=cfg.trainer.accelerator, compiled=cfg.trainer.compile)
     log.info("training in %s: %s", precision, reason)
     cfg.trainer.precision = precision
 

@@ -95,3 +95,9 @@ def test_a_device_that_is_not_here_is_one_line(asked, named):
 
 def test_the_cpu_is_always_here():
     check_device(accelerator="cpu", devices=1, strategy="auto")
+
+
+def test_a_compiled_model_is_trained_in_float32_on_the_cpu(monkeypatch):
+    monkeypatch.setattr("esc50.training.precision.cpu_flags", lambda: frozenset({"avx512_bf16"}))
+    assert resolve_precision("auto", model="auto", accelerator="cpu")[0] == "bfloat16"
+    assert resolve_precision("auto", model="auto", accelerator="cpu", compiled=True)[0] == "float32"

@@ -30,8 +30,9 @@ def available(accelerator: str) -> str:
     return accelerator if here.get(accelerator, True) else "auto"
 
 
-def resolve_precision(requested: str, *, model: str, accelerator: str) -> tuple[str, str]:
-    """`(precision, reason)` for what the trainer asks (`auto`, `float32`, `bfloat16`) and what the model's own YAML says."""
+def resolve_precision(requested: str, *, model: str, accelerator: str, compiled: bool = False) -> tuple[str, str]:
+    """`(precision, reason)` for what the trainer asks (`auto`, `float32`, `bfloat16`) and what the model's own YAML says;
+    `compiled`: whether torch.compile is used."""
     if requested != "auto":
         return requested, "asked for by trainer.precision"
     if model != "auto":
@@ -42,6 +43,8 @@ def resolve_precision(requested: str, *, model: str, accelerator: str) -> tuple[
         return "float32", "the GPU has no bfloat16"
     if accelerator == "mps" or (accelerator == "auto" and torch.backends.mps.is_available()):
         return "float32", "bfloat16 is not tried on this device"
+    if compiled:  # seen with torch 2.14.1: gradients of batch normalisation come out as NaN
+        return "float32", "compiled models get wrong gradients in bfloat16 on the CPU"
     flags = cpu_flags()
     if "avx512_bf16" in flags or "amx_bf16" in flags:
         return "bfloat16", "the CPU has " + ("AVX512-BF16" if "avx512_bf16" in flags else "AMX")
