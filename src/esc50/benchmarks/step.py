@@ -83,7 +83,8 @@ def measure_step(name: str, *, make_task: Callable[[], Classifier], stored: Tens
         goals[f"step_{name}_vs_plain"] = plain_goal
     return Measurement(title=f"Training step, {name}, batch of {len(stored)}",
                        rows=tuple((what, 1000 * value, "ms/step") for what, value in middle.items()),
-                       ratios=ratios, goals=goals, raw=a_step, note="convolutions; the plain loop also pays for memory that the C library maps anew at every step")
+                       ratios=ratios, goals=goals, raw=a_step,
+                       note="convolutions; the plain loop also pays for memory that the C library maps anew at every step")
 
 
 def _bare_loop(task: Classifier, stored: Tensor, target: Tensor, *, bfloat16: bool, channels_last: bool,
