@@ -14,8 +14,7 @@ from omegaconf import DictConfig
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.augment.draws import Draws
-from esc50.batches import ClipBatches
-from esc50.build import build_clips, build_optimizer, build_recipe, build_rows, build_split, build_task
+from esc50.build import build_clips, build_optimizer, build_recipe, build_split, build_task
 from esc50.data.checklist import inspect
 from esc50.data.folds import leaking_sources, write_split
 from esc50.data.manifest import TABLE, Clip, class_names, read_table
@@ -23,6 +22,7 @@ from esc50.errors import DataError
 from esc50.features.logmel import LogMelSpec, log_mel
 from esc50.features.store import build_store, store_folder
 from esc50.files import write_atomically
+from esc50.run import make_batches
 from esc50.training.lr_finder import find_lr as range_test
 from esc50.training.memory import keep_freed_memory
 from esc50.watch.data_page import draw_page, save_page, write_tensorboard
@@ -85,8 +85,7 @@ def find_lr(cfg: DictConfig, folder: Path) -> None:
     clips = build_clips(cfg)
     device = L.Fabric(accelerator=cfg.trainer.accelerator, devices=1).device
     task = build_task(cfg, num_classes=len(class_names(clips))).to(device)
-    data = ClipBatches(clips, build_rows(cfg, clips, task.front_end.recipe), build_split(cfg, clips),
-                       batch_size=cfg.loader.batch_size, seed=cfg.seed, balance=cfg.data.balance)
+    data = make_batches(cfg, clips, build_split(cfg, clips))
     task.front_end.fit(data.rows, data.datasets["train"].indices)
     task.augment.train()
 
