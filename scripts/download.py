@@ -10,9 +10,9 @@ from esc50.config import check, readable_errors
 def main(cfg: DictConfig) -> None:
     with readable_errors():
         check(cfg)
-        from esc50 import stages
+        from esc50.stages import preparation
 
-        stages.download(cfg)
+        preparation.download(cfg)
 
 
 if __name__ == "__main__":

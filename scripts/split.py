@@ -10,9 +10,9 @@ from esc50.config import check, readable_errors, run_folder
 def main(cfg: DictConfig) -> None:
     with readable_errors():
         check(cfg)
-        from esc50 import stages
+        from esc50.stages import preparation
 
-        stages.split(cfg, run_folder())
+        preparation.split(cfg, run_folder())
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_the_books_recipes_hold_what_the_book_says(compose):
 def test_every_model_builds_and_classifies_a_batch_of_its_features(option, compose):
     import torch
 
-    from esc50.build import build_task
+    from esc50.build.task import build_task
 
     cfg = compose(f"model={option}", "features.seconds=1")
     if "weights" in cfg.model:
@@ -143,7 +143,7 @@ def test_every_augmentation_builds_changes_training_batches_and_leaves_others_al
     import torch
 
     from esc50.augment.draws import Draws
-    from esc50.build import build_task
+    from esc50.build.task import build_task
 
     cfg = compose(*chosen("augment", option, sounds), "features.sample_rate=16000", "features.f_max=8000",
                   "model.channels=[4,8,8,8]")
@@ -163,7 +163,7 @@ def test_every_augmentation_builds_changes_training_batches_and_leaves_others_al
 
 
 def test_a_part_of_an_augmentation_that_is_null_is_switched_off(compose):
-    from esc50.build import build_task
+    from esc50.build.task import build_task
 
     cfg = compose("augment=strong", "augment.spectrogram.time_shift=null", "augment.mix=null")
     check(cfg)
@@ -174,7 +174,7 @@ def test_a_part_of_an_augmentation_that_is_null_is_switched_off(compose):
 
 @pytest.mark.parametrize("option", OPTIONS["optimizer"])
 def test_every_optimiser_gives_each_group_its_part_of_the_rate(option, compose):
-    from esc50.build import build_optimizer, build_task
+    from esc50.build.task import build_optimizer, build_task
 
     cfg = compose(f"optimizer={option}", "optimizer.lr=0.5")
     groups = build_optimizer(cfg)(build_task(cfg, num_classes=3).model).param_groups
@@ -184,7 +184,7 @@ def test_every_optimiser_gives_each_group_its_part_of_the_rate(option, compose):
 
 @pytest.mark.parametrize("option", OPTIONS["schedule"])
 def test_every_schedule_stays_within_the_full_rate_and_reaches_it(option, compose):
-    from esc50.build import component
+    from esc50.build.data import component
 
     schedule = component(compose(f"schedule={option}"), "schedule", _partial_=True)
     factors = [schedule(step / 1000) for step in range(1001)]
@@ -194,7 +194,7 @@ def test_every_schedule_stays_within_the_full_rate_and_reaches_it(option, compos
 
 @pytest.mark.parametrize("option", OPTIONS["features"])
 def test_every_kind_of_features_builds_and_gives_what_its_stages_say(option, compose, sounds):
-    from esc50.build import build_recipe
+    from esc50.build.data import build_recipe
     from esc50.features.front_end import FrontEnd
 
     cfg = compose(*chosen("features", option, sounds), "features.seconds=1")
@@ -215,7 +215,7 @@ class FrontHolder:
 
 @pytest.mark.parametrize("option", OPTIONS["data"])
 def test_every_data_set_builds_and_every_split_divides_it(option, compose, sounds, tmp_path):
-    from esc50.build import build_clips, build_split
+    from esc50.build.data import build_clips, build_split
 
     layout = compose("data=synthetic", f"paths.data={tmp_path}", "data.num_classes=4", "data.num_clips=40",
                      "data.seconds=0.25", "data.sample_rate=8000")
@@ -240,7 +240,7 @@ def test_every_data_set_builds_and_every_split_divides_it(option, compose, sound
 def test_every_watch_builds_one_callback_a_panel(option, compose):
     import lightning as L
 
-    from esc50.build import build_watch
+    from esc50.build.task import build_watch
 
     cfg = compose(f"watch={option}")
     callbacks = build_watch(cfg)
@@ -250,7 +250,7 @@ def test_every_watch_builds_one_callback_a_panel(option, compose):
 
 
 def test_every_panel_that_there_is_belongs_to_the_full_watch_and_can_be_taken_out(compose):
-    from esc50.build import build_watch
+    from esc50.build.task import build_watch
 
     panels = {path.stem for path in (CONF / "watch" / "panels").glob("*.yaml")}
     assert set(compose("watch=full").watch) == panels
@@ -372,7 +372,7 @@ def test_a_widest_mask_that_just_fits_is_accepted(compose):
 
 
 def test_the_frames_that_a_mask_is_measured_by_are_those_of_the_features(compose):
-    from esc50.build import build_recipe
+    from esc50.build.data import build_recipe
     from esc50.relations import Values, num_frames
 
     for overrides in ([], ["features.seconds=0.333", "features.hop_length=160"], ["features.sample_rate=32000"]):

@@ -15,7 +15,7 @@ import torch
 from omegaconf import OmegaConf
 
 from esc50 import run
-from esc50.build import build_clips, build_split
+from esc50.build.data import build_clips, build_split
 from esc50.errors import ConfigError, DataError, TrainingError
 from esc50.results.predictions import read_predictions, softmax
 from esc50.training.checkpoints import load_checkpoint
@@ -278,7 +278,7 @@ def test_a_finished_run_can_be_given_more_epochs(straight, config, tmp_path, eve
     run.train(cfg, folder)
     assert last_of(folder)["epoch"] == 5
     assert last_of(folder)["global_step"] == 6 * BATCHES
-    from esc50.build import component
+    from esc50.build.data import component
 
     schedule, total = component(cfg, "schedule", _partial_=True), 6 * BATCHES
     rates = events(folder / "tensorboard").scalars["lr/head"]

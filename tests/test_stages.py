@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from esc50 import stages
-from esc50.build import build_task
+from esc50.build.task import build_task
 from esc50.errors import DataError
+from esc50.stages import inspection, learning_rate, preparation
 
 LEAKING = {"131943": [2, 3], "134049": [2, 3], "209698": [4, 5], "234879": [4, 5]}  # folds by source, as ESC-50 is known for
 
@@ -42,18 +42,18 @@ def shows_something(path) -> bool:
 
 
 def test_download_says_what_is_there(config, sounds, said):
-    stages.download(config())
+    preparation.download(config())
     assert said.messages[-1] == f"30 clips of 3 classes at {sounds}"
 
 
 def test_download_writes_the_synthetic_data_set_once(compose, tmp_path, said):
     cfg = compose("data=synthetic", f"paths.data={tmp_path}", "data.num_classes=2", "data.num_clips=10",
                   "data.seconds=0.25", "data.sample_rate=8000")
-    stages.download(cfg)
+    preparation.download(cfg)
     assert said.messages[-1] == f"10 clips of 2 classes at {tmp_path / 'synthetic'}"
     written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert sum(path.suffix == ".wav" for path in written) == 10
-    stages.download(cfg)
+    preparation.download(cfg)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == written
 
 
@@ -64,7 +64,7 @@ def test_download_writes_the_synthetic_data_set_once(compose, tmp_path, said):
     (["split=all"], {"train": "12345"}),
 ])
 def test_split_writes_the_role_of_every_clip(overrides, roles, config, tmp_path, said):
-    stages.split(config(*overrides), tmp_path)
+    preparation.split(config(*overrides), tmp_path)
     with (tmp_path / "split.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len({row["filename"] for row in rows}) == 30
@@ -82,28 +82,28 @@ def test_split_names_sources_that_stand_in_two_folds(compose, shared, tmp_path, 
     with (root / "meta" / "esc50.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):  # the split looks at names only
             (root / "audio" / row["filename"]).write_bytes(b"x")
-    stages.split(compose("data=esc50", f"data.root={root}"), tmp_path)
+    preparation.split(compose("data=esc50", f"data.root={root}"), tmp_path)
     assert "sources in two folds: " + ", ".join(LEAKING) in said.messages
     assert "split=holdout fold=5: 1200 train, 400 val, 400 test" in said.messages
 
 
 def test_precompute_brings_the_store_up_to_date_and_keeps_what_is_true(config, tmp_path, said):
     cfg = config(f"paths.data={tmp_path}")
-    stages.precompute(cfg)
+    preparation.precompute(cfg)
     assert "30 clips ready in" in said.messages[-1]
     pngs = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.png")}
     assert len(pngs) == 30
     assert picture(next(iter(pngs))).shape == (32, 26, 3)  # mel bands, frames of half a second at a hop of 160 samples
-    stages.precompute(cfg)
+    preparation.precompute(cfg)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.png")} == pngs
     other = config(f"paths.data={tmp_path}", "features.n_mels=16")
-    stages.precompute(other)
+    preparation.precompute(other)
     assert len(list(tmp_path.rglob("*.png"))) == 60
 
 
 def test_inspection_leaves_checklist_page_and_tensorboard(config, tmp_path, events):
     shown = []
-    stages.inspect_data(config(), tmp_path, show=shown.append)
+    inspection.inspect_data(config(), tmp_path, show=shown.append)
     checklist = json.loads((tmp_path / "checklist.json").read_text(encoding="utf-8"))
     assert checklist["ok"] is True
     assert checklist["sources_in_two_folds"] == {}
@@ -119,7 +119,7 @@ def test_inspection_leaves_checklist_page_and_tensorboard(config, tmp_path, even
 @pytest.mark.parametrize("override", ["features=logmel", "model=audionet"])
 def test_inspection_draws_spectrograms_whatever_the_features_are(override, compose, sounds, tmp_path):
     cfg = compose("data=folder", f"data.root={sounds}", f"paths.data={tmp_path}", override)
-    stages.inspect_data(cfg, tmp_path, show=lambda text: None)
+    inspection.inspect_data(cfg, tmp_path, show=lambda text: None)
     assert shows_something(tmp_path / "data_page.png")
 
 
@@ -131,7 +131,7 @@ def test_inspection_of_broken_files_names_them_all_and_then_fails(config, sounds
     (root / "hiss" / "hiss3-A.wav").write_bytes(b"")
     shown = []
     with pytest.raises(DataError, match="findings make clips unusable, named above"):
-        stages.inspect_data(config(f"data.root={root}"), tmp_path / "run", show=shown.append)
+        inspection.inspect_data(config(f"data.root={root}"), tmp_path / "run", show=shown.append)
     checklist = json.loads((tmp_path / "run" / "checklist.json").read_text(encoding="utf-8"))
     assert checklist["ok"] is False
     assert set(checklist["unreadable"]) == {"hum/hum1-A.wav", "hiss/hiss2-A.wav", "hiss/hiss3-A.wav"}
@@ -140,7 +140,7 @@ def test_inspection_of_broken_files_names_them_all_and_then_fails(config, sounds
 
 def test_a_table_alone_shows_exactly_the_four_leaking_recordings(compose, shared, tmp_path):
     shown = []
-    stages.inspect_data(compose("data=esc50", f"data.root={shared / 'esc50_meta'}"), tmp_path, show=shown.append)
+    inspection.inspect_data(compose("data=esc50", f"data.root={shared / 'esc50_meta'}"), tmp_path, show=shown.append)
     checklist = json.loads((tmp_path / "checklist.json").read_text(encoding="utf-8"))
     assert checklist["sources_in_two_folds"] == LEAKING
     assert (checklist["num_clips"], checklist["num_with_audio"]) == (2000, 0)
@@ -149,7 +149,7 @@ def test_a_table_alone_shows_exactly_the_four_leaking_recordings(compose, shared
 
 def test_the_range_test_leaves_a_curve_and_a_suggestion(config, tmp_path, said, events):
     cfg = config("augment=mixup", "model.dropout=0.3")
-    stages.find_lr(cfg, tmp_path)
+    learning_rate.find_lr(cfg, tmp_path)
     curve = json.loads((tmp_path / "lr_finder.json").read_text(encoding="utf-8"))
     assert len(curve["lrs"]) == len(curve["losses"]) > 10
     assert curve["lrs"] == sorted(curve["lrs"])
@@ -171,18 +171,18 @@ def test_the_range_test_leaves_the_weights_as_they_were_and_is_repeatable(config
         built.append((task, {name: value.clone() for name, value in task.model.state_dict().items()}))
         return task
 
-    monkeypatch.setattr(stages, "build_task", remembered)
+    monkeypatch.setattr(learning_rate, "build_task", remembered)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        stages.find_lr(config("augment=mixup"), tmp_path / name)
+        learning_rate.find_lr(config("augment=mixup"), tmp_path / name)
     for task, before in built:
         assert all(torch.equal(value, before[name]) for name, value in task.model.state_dict().items())
     assert (tmp_path / "a" / "lr_finder.json").read_text() == (tmp_path / "b" / "lr_finder.json").read_text()
 
 
 def test_a_loss_that_never_falls_gives_no_suggestion(config, tmp_path, said, monkeypatch):
-    monkeypatch.setattr(stages.F, "cross_entropy", lambda x, target, label_smoothing: 1.0 + 0 * x.sum())
-    stages.find_lr(config(), tmp_path)
+    monkeypatch.setattr(learning_rate.F, "cross_entropy", lambda x, target, label_smoothing: 1.0 + 0 * x.sum())
+    learning_rate.find_lr(config(), tmp_path)
     assert json.loads((tmp_path / "lr_finder.json").read_text())["suggestion"] is None
     assert "the loss never falls" in said.messages[-1]
     assert (tmp_path / "lr_finder.png").is_file()

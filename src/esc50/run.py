@@ -13,7 +13,8 @@ from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig, OmegaConf
 
 from esc50.batches import ClipBatches
-from esc50.build import build_clips, build_recipe, build_rows, build_split, build_task, build_watch
+from esc50.build.data import build_clips, build_recipe, build_rows, build_split
+from esc50.build.task import build_task, build_watch
 from esc50.config import check_data
 from esc50.data.folds import Split, fingerprint, write_split
 from esc50.data.manifest import Clip, class_names

@@ -19,7 +19,8 @@ from esc50.benchmarks.report import write_report
 from esc50.benchmarks.startup import measure_startup
 from esc50.benchmarks.step import EpochTimes, StepTimes, measure_step
 from esc50.benchmarks.timing import Measurement
-from esc50.build import build_clips, build_recipe, build_rows, build_task, build_watch
+from esc50.build.data import build_clips, build_recipe, build_rows
+from esc50.build.task import build_task, build_watch
 from esc50.data.folds import Split
 from esc50.data.manifest import Clip, class_names
 from esc50.files import write_atomically

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from esc50.data import audio
-from esc50.features.logmel import LogMel, LogMelSpec, log_mel, to_decibels, to_levels
+from esc50.features.device_logmel import LogMel
+from esc50.features.logmel import LogMelSpec, log_mel, to_decibels, to_levels
 
 RATE = 44100  # Hz
 SPEC = LogMelSpec(sample_rate=RATE, n_fft=4096, win_length=2205, hop_length=441, n_mels=128, f_min=0, f_max=15000,

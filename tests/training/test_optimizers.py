@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hydra import compose, initialize_config_dir
 from torch import Tensor, nn
 
-from esc50.build import build_optimizer
+from esc50.build.task import build_optimizer
 from esc50.models.audionet import AudioNet
 from esc50.models.backbones import TorchvisionNet
 from esc50.models.melcnn import MelCNN

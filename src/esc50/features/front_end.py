@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from esc50.features.logmel import LogMel
+from esc50.features.device_logmel import LogMel
 from esc50.features.recipe import Recipe
 from esc50.features.rows import Rows
 
