@@ -17,7 +17,7 @@ LIGHT = {"esc50.config", "hydra", "omegaconf", *sys.stdlib_module_names}
 
 # Who may know of a tool, or of a room that is nobody else's business.
 ONLY_IN = {
-    "lightning": {"batches", "training", "watch", "run", "stages", "benchmarks"},
+    "lightning": {"batches", "training", "watch", "build", "run", "stages", "benchmarks"},
     "hydra": {"config", "build"},
     "omegaconf": {"config", "build", "run", "stages", "suite"},
     "esc50.rules": {"config"},

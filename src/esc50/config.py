@@ -18,7 +18,7 @@ from esc50.rules import rule_for
 # What the YAML of a component says about it and its constructor does not take.
 FACTS = {
     "data": ("creates", "balance"),
-    "model": ("input", "normalize", "precision"),
+    "model": ("input", "normalize", "precision", "gradient_checkpointing"),
     "optimizer": ("lr_ratio",),
 }
 # What a disk or a person's rights refuse, wherever it is written: theirs to mend.

@@ -94,6 +94,7 @@ RULES = {
     "features.normalize": _one_of("imagenet", "train", "none"), "features.read": _one_of("store", "compute", "lru"),
     "features.cache_size": _int(1),
     "model.precision": _one_of("auto", "float32", "bfloat16"), "model.dropout": _real(0, 1),
+    "model.gradient_checkpointing": YES_NO,
     "model.activation": _one_of("relu", "leaky_relu"), "model.hidden": _int(1, optional=True), "model.name": Rule(),
     "model.weights": Rule(optional=True), "model.channels": Rule(kind=list), "model.channels.*": _int(1),
     "augment.*.*.probability": _real(0, 1), "augment.*.*.fill": _one_of("mean", "floor"),
@@ -111,8 +112,8 @@ RULES = {
     "trainer.accelerator": _one_of("auto", "cpu", "gpu", "cuda", "mps"), "trainer.devices": _int(1),
     "trainer.strategy": Rule(), "trainer.gradient_clip": _real(above=0, optional=True), "trainer.accumulate": _int(1),
     "trainer.freeze_epochs": _int(0), "trainer.label_smoothing": _real(0, 0.99),
-    "trainer.channels_last": YES_NO, "trainer.cache_frozen": YES_NO, "trainer.checkpoint_blocks": YES_NO,
-    "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
+    "trainer.channels_last": YES_NO, "trainer.cache_frozen": YES_NO,
+    "trainer.profile": _one_of("parts", "trace", optional=True), "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
 }
 
 

@@ -13,18 +13,18 @@ from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig, OmegaConf
 
 from esc50.batches import ClipBatches
-from esc50.build.data import build_clips, build_recipe, build_rows, build_split
+from esc50.build.data import build_clips, build_split
 from esc50.build.task import build_task, build_watch
+from esc50.build.trainer import build_batches, build_trainer
 from esc50.config import check_data
 from esc50.data.folds import Split, fingerprint, write_split
-from esc50.data.manifest import Clip, class_names
+from esc50.data.manifest import class_names
 from esc50.errors import DataError
 from esc50.files import write_atomically
 from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, write_predictions
 from esc50.results.record import git_commit, versions, write_metrics
 from esc50.training.checkpoints import (
-    AtomicCheckpointIO,
     Description,
     check_same_config,
     checkpoint_callback,
@@ -36,10 +36,10 @@ from esc50.training.checkpoints import (
     load_checkpoint,
 )
 from esc50.training.memory import keep_freed_memory
-from esc50.training.precision import LIGHTNING_NAMES, available, check_device, resolve_precision
-from esc50.training.progress import RunProgress
+from esc50.training.precision import available, check_device, resolve_precision
 from esc50.training.recompute import checkpoint_blocks
 from esc50.training.task import Classifier
+from esc50.training.threads import share_cores
 from esc50.watch.events import RunEvents
 from esc50.watch.hparams import flat_settings, write_hparams
 
@@ -57,6 +57,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     started = time.monotonic()
     quieten()
     keep_freed_memory()
+    share_cores(num_workers=cfg.loader.num_workers)
     source = find_last_checkpoint(cfg.resume) if cfg.resume else None
     stored = load_checkpoint(source) if source else None
     check_device(accelerator=cfg.trainer.accelerator, devices=cfg.trainer.devices, strategy=cfg.trainer.strategy)
@@ -80,10 +81,10 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
         _check_same_clips(stored, split, names, cfg.data.root)
     write_split(split, folder / "split.csv")
     task = build_task(cfg, num_classes=len(names))
-    data = make_batches(cfg, clips, split)
+    data = build_batches(cfg, clips, split)
     if not stored:
         task.front_end.fit(data.rows, data.datasets["train"].indices)
-    if cfg.trainer.checkpoint_blocks:
+    if cfg.model.gradient_checkpointing:
         log.info("gradient checkpointing of %d blocks", checkpoint_blocks(task.model))
     if cfg.trainer.compile:
         task.model.compile()
@@ -92,7 +93,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
                                       save_top_k=cfg.checkpoint.save_top_k)
     logger = RunEvents(folder, version=TENSORBOARD, purge_step=stored["global_step"] if stored else 0)
     callbacks = [checkpoints, Description(config, names, split), *_stopping(cfg), *build_watch(cfg)]
-    trainer = make_trainer(cfg, folder, logger, callbacks)
+    trainer = build_trainer(cfg, folder, logger, callbacks)
     fit_started = time.monotonic()
     if stored and is_finished(stored, max_epochs=cfg.trainer.max_epochs):
         log.info("the run is finished after %d epochs and only tested again", stored["epoch"] + 1)
@@ -134,7 +135,7 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     split, names = build_split(cfg, clips), tuple(stored["esc50"]["class_names"])
     _check_same_clips(stored, split, class_names(clips), cfg.data.root)
     write_split(split, folder / "split.csv")
-    data = make_batches(cfg, clips, split)
+    data = build_batches(cfg, clips, split)
     record = {"checkpoint": os.path.relpath(path, folder), **_facts(cfg, split, names), "seconds": 0.0}
     return _test(stored, data, folder, record, started, step=stored["global_step"])
 
@@ -188,23 +189,6 @@ def settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
                                           accelerator=cfg.trainer.accelerator, compiled=cfg.trainer.compile)
     log.info("training in %s: %s", precision, reason)
     cfg.trainer.precision = precision
-
-
-def make_batches(cfg: DictConfig, clips: tuple[Clip, ...], split: Split) -> ClipBatches:
-    """Data loaders of a split, from the store."""
-    rows = build_rows(cfg, clips, build_recipe(cfg))
-    return ClipBatches(clips, rows, split, batch_size=cfg.loader.batch_size, seed=cfg.seed, balance=cfg.data.balance,
-                       num_workers=cfg.loader.num_workers)
-
-
-def make_trainer(cfg: DictConfig, folder: Path, logger: RunEvents, callbacks: list[L.Callback]) -> L.Trainer:
-    options = cfg.trainer
-    return L.Trainer(default_root_dir=folder, logger=logger, callbacks=[*callbacks, RunProgress()],
-                     plugins=[AtomicCheckpointIO()], max_epochs=options.max_epochs, accelerator=options.accelerator,
-                     devices=options.devices, strategy=options.strategy, precision=LIGHTNING_NAMES[options.precision],
-                     gradient_clip_val=options.gradient_clip, accumulate_grad_batches=options.accumulate,
-                     deterministic=options.deterministic, use_distributed_sampler=False, num_sanity_val_steps=0,
-                     log_every_n_steps=1, enable_model_summary=False)
 
 
 def _stopping(cfg: DictConfig) -> list[L.Callback]:

@@ -12,15 +12,18 @@ from esc50 import run as runs
 from esc50.benchmarks.augmentation import measure_augmentation
 from esc50.benchmarks.example import measure_example
 from esc50.benchmarks.frozen import measure_frozen_phase
+from esc50.benchmarks.gpu import measure_gpu
 from esc50.benchmarks.growth import measure_growth
 from esc50.benchmarks.inference import measure_inference
 from esc50.benchmarks.precompute import measure_precompute
+from esc50.benchmarks.recompute import measure_recompute
 from esc50.benchmarks.report import write_report
 from esc50.benchmarks.startup import measure_startup
 from esc50.benchmarks.step import EpochTimes, StepTimes, measure_step
 from esc50.benchmarks.timing import Measurement
 from esc50.build.data import build_clips, build_recipe, build_rows
 from esc50.build.task import build_task, build_watch
+from esc50.build.trainer import build_batches, build_trainer
 from esc50.data.folds import Split
 from esc50.data.manifest import Clip, class_names
 from esc50.files import write_atomically
@@ -68,11 +71,11 @@ class Suite:
         clips = tuple(clips or self.clips)
         task = self.task(cfg)
         runs.settle_precision(cfg, None)
-        data = runs.make_batches(cfg, clips, Split(protocol="all", train=clips))
+        data = build_batches(cfg, clips, Split(protocol="all", train=clips))
         task.front_end.fit(data.rows, data.datasets["train"].indices[:64])
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
             logger = RunEvents(temporary, version=runs.TENSORBOARD)
-            trainer = runs.make_trainer(cfg, Path(temporary), logger, [*callbacks, *build_watch(cfg)])
+            trainer = build_trainer(cfg, Path(temporary), logger, [*callbacks, *build_watch(cfg)])
             if num_steps is not None:
                 trainer.limit_train_batches = num_steps
             trainer.fit(task, datamodule=data)
@@ -90,12 +93,16 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> st
         "one example": lambda: measure_example(clips, ours, rounds=4 * rounds),
         "augmentation": lambda: measure_augmentation(rounds=4 * rounds),
         **{f"step of {name}": lambda name=name: _step(suite, name, rounds) for name in BATCHES},
+        **{f"recomputation of {name}": lambda name=name: measure_recompute(name, **_batch(suite, name), rounds=rounds)
+           for name in ("resnet50", "audionet")},
         "frozen phase": lambda: _frozen(suite),
         "start-up": lambda: _startup(suite, rounds),
         "growth": lambda: measure_growth(suite.clips, ours, epoch_seconds=lambda some: _epoch(suite, some)),
         "inference": lambda: measure_inference(
             {name: lambda name=name: suite.task(suite.model(name)) for name in BATCHES}, suite.clips, rounds=rounds),
     }
+    if torch.cuda.is_available():
+        questions["GPU"] = lambda: _gpu(suite)
     measurements = []
     bar = tqdm(questions.items(), desc="benchmark", unit="question")
     for name, question in bar:
@@ -108,21 +115,30 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> st
     return text
 
 
-def _step(suite: Suite, name: str, rounds: int) -> Measurement:
+def _batch(suite: Suite, name: str) -> dict:
+    """A model's task, a stored batch of the size it is measured with, and the precision it trains in."""
     cfg = suite.model(name)
-    precision, _ = resolve_precision("auto", model=cfg.model.precision, accelerator=cfg.trainer.accelerator)
     rows = build_rows(cfg, suite.clips, build_recipe(cfg))
     indices = range(BATCHES[name])
+    precision, _ = resolve_precision("auto", model=cfg.model.precision, accelerator=cfg.trainer.accelerator)
+    return {"make_task": lambda: suite.task(cfg), "stored": torch.from_numpy(rows.take(indices)), "precision": precision,
+            "target": torch.tensor([suite.clips[i].target for i in indices])}
 
+
+def _step(suite: Suite, name: str, rounds: int) -> Measurement:
     def real_steps(watch: str, steps: int) -> list[float]:
         times = StepTimes()
         suite.fit(suite.model(name, f"watch={watch}", "trainer.max_epochs=1"), [times], num_steps=steps)
         return times.seconds
 
-    return measure_step(name, make_task=lambda: suite.task(cfg), stored=torch.from_numpy(rows.take(indices)),
-                        target=torch.tensor([suite.clips[i].target for i in indices]), precision=precision,
-                        real_steps=real_steps, rounds=rounds, steps=STEPS[name],
-                        plain_goal=2.4 if name == "resnet50" and precision == "bfloat16" else None)
+    batch = _batch(suite, name)
+    return measure_step(name, **batch, real_steps=real_steps, rounds=rounds, steps=STEPS[name],
+                        plain_goal=2.4 if name == "resnet50" and batch["precision"] == "bfloat16" else None)
+
+
+def _gpu(suite: Suite) -> Measurement:
+    return measure_gpu({name: lambda times, name=name: suite.fit(
+        suite.model(name, "watch=none", "trainer.max_epochs=3", "trainer.accelerator=gpu"), [times]) for name in BATCHES})
 
 
 def _frozen(suite: Suite) -> Measurement:

@@ -5,6 +5,8 @@ import logging
 import multiprocessing
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -513,3 +515,9 @@ def test_the_index_says_what_the_store_was_made_with(make_clips, make_recipe, ro
     index = json.loads((store_folder(root, clips, recipe) / "index.json").read_text())
     assert index["parameters"] == recipe.parameters()
     assert list(index["clips"]) == ["clip0.wav", "clip1.wav"]
+
+
+def test_what_only_prepares_data_does_without_torch():
+    """Its import alone would take more memory than everything else that precomputing needs."""
+    program = "import sys; from esc50.stages import preparation; import esc50.data.synthetic; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

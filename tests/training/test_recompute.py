@@ -1,11 +1,13 @@
 """Gradient checkpointing changes memory and time, and nothing else."""
 
 import copy
+import logging
 
 import pytest
 import torch
 from torch import nn
 
+from esc50 import run
 from esc50.models.audionet import AudioNet
 from esc50.models.backbones import TorchvisionNet
 from esc50.models.melcnn import MelCNN
@@ -74,3 +76,16 @@ def test_activations_are_forgotten():
     plain, again = AudioNet(num_classes=2).train(), AudioNet(num_classes=2).train()
     checkpoint_blocks(again)
     assert saved(again) < saved(plain) / 3
+
+
+def test_a_run_learns_the_same_with_and_without(compose, tiny, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    weights = []
+    for switch in ("false", "true"):
+        folder = tmp_path / switch
+        run.train(compose(*tiny, "model=melcnn", "trainer.max_epochs=2", "trainer.precision=float32",
+                          f"model.gradient_checkpointing={switch}"), folder)
+        weights.append(torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"])
+    assert "gradient checkpointing of 1 blocks" in caplog.messages  # the second of two: the first is too cheap
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, msg=name)

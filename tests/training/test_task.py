@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from lightning.pytorch.profilers import PassThroughProfiler
 from torch import Tensor, nn
 
 from esc50.augment.draws import Draws
@@ -134,7 +135,8 @@ def trainer_of(*callbacks: L.Callback, max_epochs: int = 2, **how) -> L.Trainer:
 
 def step(task: Classifier, *, epoch: int = 0, batch_idx: int = 0, global_step: int = 0, recipe: Recipe = IMAGES) -> Tensor:
     """The loss of one training step as Lightning would ask for it."""
-    trainer = SimpleNamespace(global_rank=0, world_size=1, current_epoch=epoch, global_step=global_step)
+    trainer = SimpleNamespace(global_rank=0, world_size=1, current_epoch=epoch, global_step=global_step,
+                              profiler=PassThroughProfiler())
     task.trainer = trainer
     task.log = lambda *args, **kwargs: None
     return task.train().training_step(batch_of(recipe), batch_idx)

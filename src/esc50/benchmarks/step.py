@@ -55,7 +55,7 @@ def measure_step(name: str, *, make_task: Callable[[], Classifier], stored: Tens
     `stored`, `target`: a batch as the store gives it; `precision`: the one that training resolves to; `real_steps(watch,
     steps)` trains so many steps as train.py does, without augmentation, and returns the seconds of each warm one.
     """
-    loop = _bare_loop(make_task(), stored, target, bfloat16=False, channels_last=False, steps=steps)
+    loop = bare_loop(make_task(), stored, target, bfloat16=False, channels_last=False, steps=steps)
 
     def plain() -> None:
         # As a loop that nobody has tuned finds the C library.
@@ -63,7 +63,7 @@ def measure_step(name: str, *, make_task: Callable[[], Classifier], stored: Tens
         loop()
         keep_freed_memory()
 
-    ours = _bare_loop(make_task(), stored, target, bfloat16=precision == "bfloat16", channels_last=True, steps=steps)
+    ours = bare_loop(make_task(), stored, target, bfloat16=precision == "bfloat16", channels_last=True, steps=steps)
     real: dict[str, list[float]] = {"none": [], "default": []}
 
     def real_path(watch: str) -> None:
@@ -87,7 +87,7 @@ def measure_step(name: str, *, make_task: Callable[[], Classifier], stored: Tens
                        note="convolutions; the plain loop also pays for memory that the C library maps anew at every step")
 
 
-def _bare_loop(task: Classifier, stored: Tensor, target: Tensor, *, bfloat16: bool, channels_last: bool,
+def bare_loop(task: Classifier, stored: Tensor, target: Tensor, *, bfloat16: bool, channels_last: bool,
                steps: int) -> Callable[[], None]:
     """Forward, loss, backward, update on constant tensors, nothing else."""
     model = task.model.train()

@@ -82,16 +82,24 @@ def mel_power(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:
 
 def log_mel(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:
     """Log-mel spectrogram of one clip on the CPU: `[time]` float32 to `[mel, frames]` float32 in dB."""
-    decibels = 10 * np.log10(np.maximum(mel_power(waveform, spec), AMIN))
+    decibels = mel_power(waveform, spec)
+    # In place: memory that is new to the process costs more here than the arithmetic.
+    np.log10(np.maximum(decibels, AMIN, out=decibels), out=decibels)
+    decibels *= 10
     if spec.reference == "clip":
         peak = decibels.max()
-        decibels = decibels - peak if peak > 10 * np.log10(AMIN) + 1e-3 else np.full_like(decibels, spec.db_min)
-    return np.clip(decibels, spec.db_min, spec.db_max)
+        if peak > 10 * np.log10(AMIN) + 1e-3:
+            decibels -= peak
+        else:
+            decibels.fill(spec.db_min)
+    return np.clip(decibels, spec.db_min, spec.db_max, out=decibels)
 
 
 def to_levels(decibels: np.ndarray, spec: LogMelSpec) -> np.ndarray:
     """dB `[mel, frames]` to grey levels, uint8: 0 is `db_min`, 255 is `db_max`."""
-    return np.rint((decibels - spec.db_min) * (255 / (spec.db_max - spec.db_min))).astype(np.uint8)
+    levels = decibels - np.float32(spec.db_min)
+    levels *= np.float32(255 / (spec.db_max - spec.db_min))
+    return np.rint(levels, out=levels).astype(np.uint8)
 
 
 def to_decibels(levels: np.ndarray, spec: LogMelSpec) -> np.ndarray:

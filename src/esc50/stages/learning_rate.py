@@ -15,11 +15,12 @@ from torch.utils.tensorboard import SummaryWriter
 from esc50.augment.draws import Draws
 from esc50.build.data import build_clips, build_split
 from esc50.build.task import build_optimizer, build_task
+from esc50.build.trainer import build_batches
 from esc50.data.manifest import class_names
 from esc50.files import write_atomically
-from esc50.run import make_batches
 from esc50.training.lr_finder import find_lr as range_test
 from esc50.training.memory import keep_freed_memory
+from esc50.training.threads import share_cores
 from esc50.watch.lr_page import draw_curve
 
 log = logging.getLogger(__name__)
@@ -29,10 +30,11 @@ def find_lr(cfg: DictConfig, folder: Path) -> None:
     """Learning-rate range test on the training clips with the chosen augmentation; leaves lr_finder.png and .json."""
     L.seed_everything(cfg.seed, verbose=False)
     keep_freed_memory()
+    share_cores(num_workers=cfg.loader.num_workers)
     clips = build_clips(cfg)
     device = L.Fabric(accelerator=cfg.trainer.accelerator, devices=1).device
     task = build_task(cfg, num_classes=len(class_names(clips))).to(device)
-    data = make_batches(cfg, clips, build_split(cfg, clips))
+    data = build_batches(cfg, clips, build_split(cfg, clips))
     task.front_end.fit(data.rows, data.datasets["train"].indices)
     task.augment.train()
 

@@ -117,7 +117,7 @@ class Classifier(L.LightningModule):
             target_probs = F.one_hot(batch["target"], self.num_classes).float()
             logits = self.model.head(self._known["train"].of(batch["index"])).float()
         else:
-            with torch.no_grad():
+            with self.trainer.profiler.profile("augmentation"), torch.no_grad():
                 x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
             logits = self.model(self.laid_out(x))["logits"].float()
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)

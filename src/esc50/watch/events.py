@@ -1,6 +1,7 @@
 """The TensorBoard events of a run: each curve has one value a step, also where a folder is used again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from lightning.pytorch.loggers import TensorBoardLogger
 
@@ -12,10 +13,12 @@ class RunEvents(TensorBoardLogger):
     def __init__(self, folder: str, *, version: str, purge_step: int = 0):
         super().__init__(folder, name="", version=version, purge_step=purge_step)
         self._step_with_epoch: int | None = None
+        self.profile: Callable[[str], AbstractContextManager] = lambda name: nullcontext()
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         if step == self._step_with_epoch:
             metrics = {name: value for name, value in metrics.items() if name != "epoch"}
         elif "epoch" in metrics:
             self._step_with_epoch = step
-        super().log_metrics(metrics, step)
+        with self.profile("logging"):
+            super().log_metrics(metrics, step)
