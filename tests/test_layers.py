@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "esc50"
-ROOMS = ("errors", "files", "rules", "relations", "config", "data", "features", "augment", "batches", "models", "results",
-         "training", "watch", "inference", "benchmarks", "build", "run", "stages", "profiling", "suite")
+ROOMS = ("errors", "files", "rules", "relations", "config", "data", "features", "drawing", "augment", "batches", "models",
+         "results", "training", "explain", "watch", "inference", "benchmarks", "build", "run", "stages", "profiling", "suite")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ENTRIES = sorted([ROOT / "train.py", *(ROOT / "scripts").glob("*.py")])
 LONGEST = 250  # lines

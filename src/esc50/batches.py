@@ -110,7 +110,7 @@ class ClipBatches(L.LightningDataModule):
                  balance: str = "none", num_workers: int = 0):
         super().__init__()
         assert balance in BALANCES
-        self.rows = rows
+        self.clips, self.rows = tuple(clips), rows
         self.split, self._batch_size, self._seed, self._balance = split, batch_size, seed, balance
         self._num_workers = num_workers
         number = {clip.filename: index for index, clip in enumerate(clips)}

@@ -11,6 +11,7 @@ from typing import Any
 import lightning as L
 from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig, OmegaConf
+from torch.utils.tensorboard import SummaryWriter
 
 from esc50.batches import ClipBatches
 from esc50.build.data import build_clips, build_split
@@ -22,7 +23,7 @@ from esc50.data.manifest import class_names
 from esc50.errors import DataError
 from esc50.files import write_atomically
 from esc50.results.metrics import score
-from esc50.results.predictions import Predictions, write_predictions
+from esc50.results.predictions import Predictions, predictions_of, write_predictions
 from esc50.results.record import git_commit, versions, write_metrics
 from esc50.training.checkpoints import (
     Description,
@@ -40,6 +41,7 @@ from esc50.training.precision import available, check_device, resolve_precision
 from esc50.training.recompute import checkpoint_blocks
 from esc50.training.task import Classifier
 from esc50.training.threads import share_cores
+from esc50.watch.evaluation import Evaluation, EvaluationPanel
 from esc50.watch.events import RunEvents
 from esc50.watch.hparams import flat_settings, write_hparams
 
@@ -140,6 +142,13 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     return _test(stored, data, folder, record, started, step=stored["global_step"])
 
 
+def _show(writer: SummaryWriter, config: Mapping[str, Any], evaluation: Evaluation) -> None:
+    """The test as the panels show it."""
+    for panel in build_watch(OmegaConf.create(config)):
+        if isinstance(panel, EvaluationPanel):
+            panel.write(writer, evaluation)
+
+
 def _check_same_clips(stored: Mapping[str, Any], split: Split, names: tuple[str, ...], root: str) -> None:
     known = stored["esc50"]
     if names != tuple(known["class_names"]):
@@ -164,9 +173,7 @@ def predict_role(trainer: L.Trainer, task: Classifier, data: ClipBatches, role: 
     """Probabilities of every clip of a role, once, in the order of the split, in float32."""
     trainer.test(task, dataloaders=data.in_order(role), verbose=False)
     _, targets, probs = task.evaluated()
-    clips = data.split.roles()[role]
-    return Predictions(filenames=tuple(clip.filename for clip in clips), folds=tuple(clip.fold for clip in clips),
-                       targets=targets, probs=probs, class_names=names)
+    return predictions_of(data.split.roles()[role], targets, probs, names=names)
 
 
 def quieten() -> None:
@@ -213,17 +220,22 @@ def _test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: di
     trainer = L.Trainer(accelerator=available(config["trainer"]["accelerator"]), devices=1, precision="32-true",
                         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                         default_root_dir=folder)
-    found = {}
+    found, test = {}, None
     for role in ("val", "test"):
         predictions = predict_role(trainer, task, data, role, names) if data.split.roles()[role] else None
         values = score(predictions) if predictions else dict.fromkeys(SCORES)
         found |= {f"{role}_{name}": values[name] for name in SCORES}
         if predictions and role == "test":
+            test = predictions
             write_predictions(predictions, folder / "predictions.csv")
     record |= {"seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
     write_metrics({**{key: found[key] for key in ("test_accuracy", "val_accuracy")}, **found, **record}, folder)
     final = {f"final/{name}": value for name, value in found.items() if value is not None}
-    write_hparams(folder / TENSORBOARD, flat_settings(config), final, step=step)
+    # What an earlier test wrote from this step on is taken back.
+    with SummaryWriter(folder / TENSORBOARD, purge_step=step) as writer:
+        write_hparams(writer, flat_settings(config), final, step=step)
+        if test is not None:
+            _show(writer, config, Evaluation(role="test", step=step, predictions=test, data=data, task=task))
     if data.split.test:
         log.info("test accuracy %.4f on %d clips, fold %d, run folder %s", found["test_accuracy"], len(data.split.test),
                  record["fold"], folder)

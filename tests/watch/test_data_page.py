@@ -1,6 +1,7 @@
 """The pictures of a data set: drawn where there is something to draw, from clips that can be used."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,18 @@ from PIL import Image
 
 from esc50.data.checklist import inspect
 from esc50.data.manifest import Clip, read_table
-from esc50.watch.data_page import DPI, MAX_PANELS, WIDTH, draw_page, examples, save_page, write_tensorboard
+from esc50.drawing import DPI
+from esc50.features.picture import Picture
+from esc50.watch.data_page import MAX_PANELS, WIDTH, draw_page, examples, save_page, write_tensorboard
 
 RATE = 8000
 CLASSES = ("cat", "dog", "rain on $tin$ roofs")
 
 
-def spectrogram(clip: Clip) -> tuple[np.ndarray, float, np.ndarray]:
+def spectrogram(clip: Clip) -> Picture:
     """A ramp in place of a log-mel: 20 bands, 30 frames, louder towards the end."""
-    return np.tile(np.linspace(-90.0, 0.0, 30), (20, 1)), 1.0, np.geomspace(30, 4000, 20)
+    return Picture(decibels=np.tile(np.linspace(-90.0, 0.0, 30), (20, 1)), seconds=1.0, frequencies=np.geomspace(30, 4000, 20),
+                   floor=-90.0, ceiling=0.0)
 
 
 @pytest.fixture
@@ -68,15 +72,15 @@ def test_spectrograms_have_seconds_and_hertz(clips):
     for panel in panels:
         assert panel.get_xlim() == (0.0, 1.0)
         assert panel.images[0].get_array().shape == (20, 30)
-    centres = spectrogram(clips[0])[2]
+    centres = spectrogram(clips[0]).frequencies
     for label, place in zip(panels[0].get_yticklabels(), panels[0].get_yticks(), strict=True):
         assert np.interp(place, np.arange(20), centres) == pytest.approx(float(label.get_text()))
 
 
 def test_all_panels_share_one_scale_of_decibels(clips):
     def quieter_with_target(clip):
-        db, seconds, centres = spectrogram(clip)
-        return db - 10 * clip.target, seconds, centres
+        picture = spectrogram(clip)
+        return replace(picture, decibels=picture.decibels - 10 * clip.target)
 
     figures = draw_page(inspect(clips, progress=False), clips, spectrogram=quieter_with_target)
     limits = {panel.images[0].get_clim() for panel in figures["spectrograms"].axes[:3]}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from esc50.data.manifest import Clip
 from esc50.errors import DataError
 from esc50.files import write_atomically
 
@@ -32,6 +33,12 @@ class Predictions:
     def predicted(self) -> np.ndarray:
         """Most probable class of each clip, `[clips]`."""
         return self.probs.argmax(axis=1)
+
+
+def predictions_of(clips: Sequence[Clip], targets: np.ndarray, probs: np.ndarray, *, names: tuple[str, ...]) -> Predictions:
+    """What a model says of `clips`: `targets` `[clips]` and `probs` `[clips, classes]` in their order."""
+    return Predictions(filenames=tuple(clip.filename for clip in clips), folds=tuple(clip.fold for clip in clips),
+                       targets=targets, probs=probs, class_names=names)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

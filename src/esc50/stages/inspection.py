@@ -12,14 +12,11 @@ from esc50.build.data import build_clips, build_recipe, build_split
 from esc50.data.checklist import inspect
 from esc50.data.manifest import TABLE, Clip, read_table
 from esc50.errors import DataError
-from esc50.features.logmel import LogMelSpec, log_mel
+from esc50.features.picture import Picture, picture_of
 from esc50.files import write_atomically
 from esc50.watch.data_page import draw_page, save_page, write_tensorboard
 
 log = logging.getLogger(__name__)
-
-# How a clip is drawn where the features are samples and say nothing of spectrograms.
-PICTURE = {"n_fft": 2048, "win_length": 2048, "hop_length": 512, "n_mels": 64, "f_min": 0.0, "db_min": -70.0, "db_max": 40.0}
 
 
 def inspect_data(cfg: DictConfig, folder: Path, *, show: Callable[[str], None]) -> None:
@@ -46,8 +43,6 @@ def _listed_clips(cfg: DictConfig) -> tuple[Clip, ...]:
     return build_clips(cfg)
 
 
-def _spectrogram(cfg: DictConfig, clip: Clip):
-    """Decibels `[mel, frames]`, length in seconds and band centres in Hz of one clip, as the checklist's page wants them."""
+def _spectrogram(cfg: DictConfig, clip: Clip) -> Picture:
     recipe = build_recipe(cfg)
-    mel = recipe.mel or LogMelSpec(sample_rate=recipe.sample_rate, f_max=recipe.sample_rate / 2, **PICTURE)
-    return log_mel(recipe.read(clip.path), mel), recipe.seconds, mel.mel_frequencies()
+    return picture_of(recipe.read(clip.path), recipe)

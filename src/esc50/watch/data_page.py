@@ -10,22 +10,20 @@ import numpy as np
 from esc50.data.audio import fit_length, read
 from esc50.data.checklist import Checklist
 from esc50.data.manifest import Clip
+from esc50.drawing import draw_spectrogram, new_figure, pixels, tidy
+from esc50.features.picture import Picture
 from esc50.files import write_atomically
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A clip to its picture: decibels `[mel, frames]`, its length in seconds, the bands' centre frequencies in Hz `[mel]`.
-Spectrogram = Callable[[Clip], tuple[np.ndarray, float, np.ndarray]]
+Spectrogram = Callable[[Clip], Picture]
 
 WIDTH = 13.0  # inches, of every picture, so that they can be stacked
-DPI = 100
 MAX_HEIGHT = 300.0  # inches; matplotlib draws no picture of 2^16 pixels and more
 MAX_COLUMNS = 5
 MAX_PANELS = 100  # classes with a log-mel and a sound; more would be neither readable nor quick
 RANGE_DB = 80.0  # shown below the loudest point of all panels
-TICKS_HZ = (50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
 MAX_SOUND_SECONDS = 10
 GREY = "0.35"
 
@@ -47,7 +45,7 @@ def save_page(figures: dict[str, "Figure"], path: str | Path) -> None:
     """Write the pictures, one below the other, as one PNG that appears whole or not at all."""
     from PIL import Image
 
-    page = np.concatenate([_pixels(figure) for figure in figures.values()])
+    page = np.concatenate([pixels(figure) for figure in figures.values()])
     with write_atomically(path) as temporary:
         Image.fromarray(page).save(temporary, format="PNG", optimize=True)
 
@@ -59,7 +57,7 @@ def write_tensorboard(writer, figures: dict[str, "Figure"], checklist: Checklist
     `writer` is a SummaryWriter; sounds are mono at `sample_rate` Hz and cut after ten seconds.
     """
     for name, figure in figures.items():
-        writer.add_image(f"data/{name}", _pixels(figure), step, dataformats="HWC")
+        writer.add_image(f"data/{name}", pixels(figure), step, dataformats="HWC")
     for clip in examples(checklist, clips)[:MAX_PANELS]:
         waveform = read(clip.path, sample_rate=sample_rate)[: MAX_SOUND_SECONDS * sample_rate]
         # TensorBoard refuses a sound of a single sample.
@@ -83,19 +81,8 @@ def examples(checklist: Checklist, clips: Sequence[Clip]) -> list[Clip]:
     return [chosen[target] for target in sorted(chosen)]
 
 
-def _figure(height: float) -> "Figure":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, min(height, MAX_HEIGHT)), dpi=DPI, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _pixels(figure: "Figure") -> np.ndarray:
-    """The figure as uint8 `[height, width, 3]`."""
-    figure.canvas.draw()
-    return np.asarray(figure.canvas.buffer_rgba())[:, :, :3]
+def _page(height: float) -> "Figure":
+    return new_figure(WIDTH, min(height, MAX_HEIGHT))
 
 
 def _draw_balance(checklist: Checklist) -> "Figure":
@@ -103,7 +90,7 @@ def _draw_balance(checklist: Checklist) -> "Figure":
     from matplotlib.ticker import MaxNLocator
 
     classes = checklist.classes
-    figure = _figure(1.6 + 0.22 * len(classes))
+    figure = _page(1.6 + 0.22 * len(classes))
     axes = figure.add_subplot()
     rows = np.arange(len(classes))
     shades = colormaps["viridis"](np.linspace(0.12, 0.92, len(classes[0].folds)))
@@ -121,7 +108,7 @@ def _draw_balance(checklist: Checklist) -> "Figure":
     axes.set_xlim(0, left.max() * 1.06)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("clips")
-    _tidy(axes, f"Class balance: {checklist.num_clips} clips, {len(classes)} classes")
+    tidy(axes, f"Class balance: {checklist.num_clips} clips, {len(classes)} classes", grid="x")
     axes.tick_params(axis="y", length=0)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(shades), frameon=False,
                   fontsize=9)
@@ -130,7 +117,7 @@ def _draw_balance(checklist: Checklist) -> "Figure":
 
 def _draw_lengths(checklist: Checklist) -> "Figure":
     lengths = checklist.lengths
-    figure = _figure(3.6)
+    figure = _page(3.6)
     axes = figure.add_subplot()
     low, high = min(lengths.min, 0.9 * lengths.most_common), max(lengths.max, 1.1 * lengths.most_common)
     axes.hist(lengths.seconds, bins=60, range=(low, high), color="#31688e", edgecolor="white", linewidth=0.5)
@@ -144,7 +131,7 @@ def _draw_lengths(checklist: Checklist) -> "Figure":
     title = f"Lengths: {number - lengths.num_other} of {number} clips last {lengths.most_common:.3f} s"
     if lengths.num_other:
         title += f", all between {lengths.min:.3f} and {lengths.max:.3f} s"
-    _tidy(axes, title)
+    tidy(axes, title)
     return figure
 
 
@@ -153,22 +140,19 @@ def _draw_spectrograms(chosen: Sequence[Clip], spectrogram: Spectrogram) -> "Fig
     pictures = [spectrogram(clip) for clip in shown]
     num_columns = min(MAX_COLUMNS, max(3, len(shown)))
     num_rows = math.ceil(len(shown) / num_columns)
-    figure = _figure(0.9 + 1.75 * num_rows)
+    figure = _page(0.9 + 1.75 * num_rows)
     panels = figure.subplots(num_rows, num_columns, squeeze=False)
-    top = max(float(db.max()) for db, _, _ in pictures)
-    longest = max(seconds for _, seconds, _ in pictures)
+    top = max(float(picture.decibels.max()) for picture in pictures)
+    longest = max(picture.seconds for picture in pictures)
     image = None
     for i, axes in enumerate(panels.flat):
         if i >= len(shown):
             axes.set_axis_off()
             continue
-        db, seconds, centres = pictures[i]
-        image = axes.imshow(db, origin="lower", aspect="auto", interpolation="nearest", cmap="magma",
-                            vmin=top - RANGE_DB, vmax=top, extent=(0, seconds, -0.5, len(db) - 0.5))
+        image = draw_spectrogram(axes, pictures[i], floor=top - RANGE_DB, ceiling=top, labelled=i % num_columns == 0)
         axes.set_xlim(0, longest)
         axes.set_facecolor("0.9")  # where a short clip has ended
         axes.set_title(shown[i].category, fontsize=10, loc="left", pad=3, parse_math=False)
-        _mark_hertz(axes, centres, labelled=i % num_columns == 0)
         axes.tick_params(labelsize=8, labelbottom=i + num_columns >= len(shown))
     figure.supxlabel("time in seconds", fontsize=10)
     figure.supylabel("frequency in Hz", fontsize=10)
@@ -176,21 +160,3 @@ def _draw_spectrograms(chosen: Sequence[Clip], spectrogram: Spectrogram) -> "Fig
     of_all = f", the first {len(shown)} of {len(chosen)}" if len(chosen) > len(shown) else ""
     figure.suptitle(f"One log-mel per class{of_all}", fontsize=12, fontweight="bold", x=0.01, ha="left")
     return figure
-
-
-def _mark_hertz(axes: "Axes", centres: np.ndarray, *, labelled: bool) -> None:
-    """Round frequencies on an axis of mel bands, at the place between two bands where each belongs."""
-    within = [hertz for hertz in TICKS_HZ if centres[0] <= hertz <= centres[-1]]
-    chosen: list[tuple[float, int]] = []
-    for hertz in within:
-        place = float(np.interp(hertz, centres, np.arange(len(centres))))
-        if not chosen or place - chosen[-1][0] >= len(centres) / 9:  # the low ones are too close to each other to read
-            chosen.append((place, hertz))
-    axes.set_yticks([place for place, _ in chosen], [f"{hertz}" for _, hertz in chosen] if labelled else [])
-
-
-def _tidy(axes: "Axes", title: str) -> None:
-    axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x" if axes.get_xlabel() == "clips" else "y", color="0.9")
-    axes.set_axisbelow(True)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from esc50.drawing import new_figure
 from esc50.training.lr_finder import LrCurve
 
 if TYPE_CHECKING:
@@ -10,11 +11,7 @@ if TYPE_CHECKING:
 
 def draw_curve(curve: LrCurve) -> "Figure":
     """Smoothed loss against the head's learning rate, with the suggestion marked."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(8, 5)
     axes = figure.add_subplot()
     axes.plot(curve.lrs, curve.losses, color="tab:blue")
     axes.set_xscale("log")

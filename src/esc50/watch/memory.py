@@ -6,6 +6,8 @@ import lightning as L
 import psutil
 import torch
 
+from esc50.watch.evaluation import last_step
+
 log = logging.getLogger(__name__)
 
 MB = 1e6
@@ -21,7 +23,7 @@ class Memory(L.Callback):
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is not None:
-            trainer.logger.log_metrics(memory_in_use(pl_module.device), step=trainer.global_step)
+            trainer.logger.log_metrics(memory_in_use(pl_module.device), step=last_step(trainer))
 
 
 def memory_in_use(device: torch.device) -> dict[str, float]:
