@@ -10,9 +10,9 @@ from esc50.config import check_evaluate, readable_errors, run_folder
 def main(cfg: DictConfig) -> float | None:
     with readable_errors():
         check_evaluate(cfg)
-        from esc50 import run
+        from esc50 import testing
 
-        return run.evaluate(str(cfg.checkpoint), run_folder(), root=cfg.data.root)
+        return testing.evaluate(str(cfg.checkpoint), run_folder(), root=cfg.data.root)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "esc50"
 ROOMS = ("errors", "files", "rules", "relations", "config", "data", "features", "drawing", "augment", "batches", "models",
-         "results", "training", "explain", "watch", "inference", "benchmarks", "build", "run", "stages", "profiling", "suite")
+         "results", "training", "explain", "watch", "inference", "benchmarks", "build",
+         "testing", "run", "stages", "profiling", "suite")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ENTRIES = sorted([ROOT / "train.py", *(ROOT / "scripts").glob("*.py")])
 LONGEST = 250  # lines
@@ -17,12 +18,12 @@ LIGHT = {"esc50.config", "hydra", "omegaconf", *sys.stdlib_module_names}
 
 # Who may know of a tool, or of a room that is nobody else's business.
 ONLY_IN = {
-    "lightning": {"batches", "training", "watch", "build", "run", "stages", "benchmarks"},
+    "lightning": {"batches", "training", "watch", "build", "testing", "run", "stages", "benchmarks"},
     "hydra": {"config", "build"},
-    "omegaconf": {"config", "build", "run", "stages", "suite"},
+    "omegaconf": {"config", "build", "testing", "run", "stages", "suite"},
     "esc50.rules": {"config"},
     "esc50.relations": {"config"},
-    "esc50.config": {"build", "run", "stages"},
+    "esc50.config": {"build", "testing", "stages"},
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from esc50.errors import ConfigError, Esc50Error
@@ -45,14 +45,22 @@ def check_data(cfg: DictConfig) -> None:
 
 def check_evaluate(cfg: DictConfig) -> None:
     """The same for the few keys of scripts/evaluate.py."""
-    problems = []
-    for key, value in (("checkpoint", cfg.checkpoint if not OmegaConf.is_missing(cfg, "checkpoint") else None),
-                       ("data.root", cfg.data.root or ".")):
-        if value is None:
-            problems.append(f"{key} needs a value; write {key}=a run folder or checkpoint file")
-        elif not Path(str(value)).exists():
-            problems.append(f"{key}={value}: no such file or folder")
-    _refuse(problems)
+    _refuse([*_absent(cfg, "checkpoint", "a run folder or checkpoint file"),
+             *([] if cfg.data.root is None else _absent(cfg.data, "root", "a folder", within="data."))])
+
+
+def check_explain(cfg: DictConfig) -> None:
+    """The same for the few keys of scripts/explain.py."""
+    _refuse([*_absent(cfg, "checkpoint", "a run folder or checkpoint file"),
+             *_absent(cfg, "input", "an audio file or a folder of them"),
+             *(f"{key}: wanted a name or null" for key in ("class", "layer") if isinstance(cfg[key], DictConfig | ListConfig))])
+
+
+def _absent(cfg: DictConfig, key: str, meaning: str, *, within: str = "") -> list[str]:
+    value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
+    if value is None:
+        return [f"{within}{key} needs a value; write {within}{key}={meaning}"]
+    return [] if Path(str(value)).exists() else [f"{within}{key}={value}: no such file or folder"]
 
 
 def _refuse(problems: list[str]) -> None:

@@ -114,6 +114,7 @@ RULES = {
     "trainer.freeze_epochs": _int(0), "trainer.label_smoothing": _real(0, 0.99),
     "trainer.channels_last": YES_NO, "trainer.cache_frozen": YES_NO,
     "trainer.profile": _one_of("parts", "trace", optional=True), "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
+    "trainer.detect_anomaly": YES_NO, "trainer.check_data": YES_NO, "trainer.overfit_batches": _int(1, optional=True),
 }
 
 

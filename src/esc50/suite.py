@@ -8,7 +8,6 @@ import torch
 from omegaconf import DictConfig
 from tqdm import tqdm
 
-from esc50 import run as runs
 from esc50.benchmarks.augmentation import measure_augmentation
 from esc50.benchmarks.example import measure_example
 from esc50.benchmarks.frozen import measure_frozen_phase
@@ -27,10 +26,12 @@ from esc50.build.trainer import build_batches, build_trainer
 from esc50.data.folds import Split
 from esc50.data.manifest import Clip, class_names
 from esc50.files import write_atomically
+from esc50.run import settle_precision
 from esc50.training.memory import keep_freed_memory
 from esc50.training.precision import resolve_precision
+from esc50.training.quiet import quieten
 from esc50.training.task import Classifier
-from esc50.watch.events import RunEvents
+from esc50.watch.events import TENSORBOARD, RunEvents
 
 ROUNDS = {"quick": 3, "full": 9}
 PRECOMPUTE_CLIPS = {"quick": 200, "full": 400}
@@ -70,11 +71,11 @@ class Suite:
         """Train as train.py does, on `clips` (all by default), for so many steps an epoch; nothing is tested."""
         clips = tuple(clips or self.clips)
         task = self.task(cfg)
-        runs.settle_precision(cfg, None)
+        settle_precision(cfg, None)
         data = build_batches(cfg, clips, Split(protocol="all", train=clips))
         task.front_end.fit(data.rows, data.datasets["train"].indices[:64])
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
-            logger = RunEvents(temporary, version=runs.TENSORBOARD)
+            logger = RunEvents(temporary, version=TENSORBOARD)
             trainer = build_trainer(cfg, Path(temporary), logger, [*callbacks, *build_watch(cfg)])
             if num_steps is not None:
                 trainer.limit_train_batches = num_steps
@@ -83,7 +84,7 @@ class Suite:
 
 def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> str:
     """Answer every question and write the report into `folder`; returns it as text."""
-    runs.quieten()
+    quieten()
     keep_freed_memory()
     suite, rounds = Suite(cfg, make_cfg, folder), ROUNDS[cfg.suite]
     clips = suite.clips[: PRECOMPUTE_CLIPS[cfg.suite]]

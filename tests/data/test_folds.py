@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from esc50.data.folds import PROTOCOLS, assign_folds, leaking_sources, make_split, read_folds, write_split
+from esc50.data.folds import PROTOCOLS, Split, assign_folds, leaking_sources, make_split, read_folds, with_fewer, write_split
 from esc50.data.manifest import Clip, read_folder, read_table
 from esc50.errors import DataError
 
@@ -180,3 +180,11 @@ def test_the_written_split_names_every_clip_with_its_fold_and_role(tmp_path):
     with (tmp_path / "split.csv").open(newline="", encoding="utf-8") as file:
         assert list(csv.reader(file)) == [["filename", "fold", "role"], ["2.wav", "1", "train"], ["1.wav", "4", "val"],
                                           ["0.wav", "5", "test"]]
+
+
+def test_fewer_clips_are_taken_from_each_class_in_turn():
+    clips = clips_of(("cat", "a", 8), ("dog", "b", 3))
+    split = Split(protocol="all", train=tuple(clips))
+    assert Counter(one.target for one in with_fewer(split, 4).train) == {0: 2, 1: 2}
+    assert Counter(one.target for one in with_fewer(split, 9).train) == {0: 6, 1: 3}
+    assert with_fewer(split, 50) == split

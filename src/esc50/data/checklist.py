@@ -1,6 +1,7 @@
 """What there is to know of a data set before training: balance, lengths, silence, clipping, duplicates, leaks."""
 
 import dataclasses
+import logging
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,9 @@ from esc50.data.audio_facts import AudioFacts, measure
 from esc50.data.checklist_text import PROBLEM, WARNING, findings, to_text
 from esc50.data.folds import NUM_FOLDS, Split, leaking_sources
 from esc50.data.manifest import Clip, class_names
+from esc50.errors import DataError
+
+log = logging.getLogger(__name__)
 
 MOSTLY_SILENT = 0.5  # a clip with a larger share of silent 10 ms windows is mostly silent
 
@@ -92,6 +96,11 @@ class Checklist:
         """One line for each thing that is wrong, the gravest first: what makes `ok` false, then the warnings."""
         return tuple(text for level, text in findings(self) if level in (PROBLEM, WARNING))
 
+    def refuse_unusable(self) -> None:
+        """Raise DataError where something stands in the way; what it is should have been shown before."""
+        if not self.ok:
+            raise DataError(f"{len(self.unusable)} findings make clips unusable, named above; mend or remove these files")
+
     def to_dict(self) -> dict:
         """Everything, ready for JSON: only dicts with string keys, lists, strings, numbers, booleans and None."""
         plain = _plain(dataclasses.asdict(self))
@@ -152,6 +161,14 @@ def inspect(clips: Sequence[Clip], *, split: Split | None = None, sample_rate: i
         same_content_in_two_folds=tuple(group for group in either if len({fold_of[name] for name in group}) > 1),
         same_content_in_two_classes=tuple(group for group in either if len({target_of[name] for name in group}) > 1),
     )
+
+
+def check_clips(clips: Sequence[Clip], *, split: Split) -> None:
+    """Log what the checklist finds; raise DataError where it stands in the way of training."""
+    checklist = inspect(clips, split=split)
+    for problem in checklist.problems:
+        log.warning("%s", problem)
+    checklist.refuse_unusable()
 
 
 def _measure_all(clips: Sequence[Clip], *, sample_rate: int | None, num_workers: int | None,

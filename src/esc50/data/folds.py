@@ -66,6 +66,17 @@ def leaking_sources(clips: Sequence[Clip]) -> dict[str, list[int]]:
     return {source: sorted(of) for source, of in sorted(folds.items()) if len(of) > 1}
 
 
+def with_fewer(split: Split, num_clips: int) -> Split:
+    """The split with `num_clips` training clips at most, taken from each class in turn."""
+    rank: Counter[int] = Counter()
+    places = []
+    for clip in split.train:
+        places.append((rank[clip.target], clip.target))
+        rank[clip.target] += 1
+    chosen = sorted(range(len(places)), key=places.__getitem__)[:num_clips]
+    return replace(split, train=tuple(split.train[i] for i in sorted(chosen)))
+
+
 def assign_folds(clips: Sequence[Clip], *, seed: int) -> list[int]:
     """A fold, 1 to 5, for every clip: all takes of one source together, classes spread evenly (stratified groups)."""
     of_source: dict[str, Counter[str]] = defaultdict(Counter)

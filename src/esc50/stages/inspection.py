@@ -11,7 +11,6 @@ from torch.utils.tensorboard import SummaryWriter
 from esc50.build.data import build_clips, build_recipe, build_split
 from esc50.data.checklist import inspect
 from esc50.data.manifest import TABLE, Clip, read_table
-from esc50.errors import DataError
 from esc50.features.picture import Picture, picture_of
 from esc50.files import write_atomically
 from esc50.watch.data_page import draw_page, save_page, write_tensorboard
@@ -32,8 +31,7 @@ def inspect_data(cfg: DictConfig, folder: Path, *, show: Callable[[str], None]) 
         write_tensorboard(writer, figures, checklist, clips, sample_rate=cfg.features.sample_rate)
     show(checklist.to_text())
     log.info("written to %s: checklist.json, data_page.png, tensorboard", folder)
-    if not checklist.ok:
-        raise DataError(f"{len(checklist.unusable)} findings make clips unusable, named above; mend or remove these files")
+    checklist.refuse_unusable()
 
 
 def _listed_clips(cfg: DictConfig) -> tuple[Clip, ...]:

@@ -1,7 +1,7 @@
 """The task that Lightning trains: augment, model, loss, metrics."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import lightning as L
 import numpy as np
@@ -17,6 +17,7 @@ from esc50.features.front_end import FrontEnd
 from esc50.results.metrics import scores
 from esc50.results.predictions import softmax
 from esc50.training.embeddings import Embeddings, embed_all
+from esc50.training.nonfinite import first_bad_weight, where_it_broke
 from esc50.training.optimizers import set_body_frozen
 from esc50.training.precision import in_float32
 
@@ -115,22 +116,44 @@ class Classifier(L.LightningModule):
         torch.manual_seed(seed_of(*key.values(), "dropout", rank))
         if "train" in self._known:
             target_probs = F.one_hot(batch["target"], self.num_classes).float()
-            logits = self.model.head(self._known["train"].of(batch["index"])).float()
+            net, x = self.model.head, self._known["train"].of(batch["index"])
+            logits = net(x).float()
         else:
             with self.trainer.profiler.profile("augmentation"), torch.no_grad():
                 x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
-            logits = self.model(self.laid_out(x))["logits"].float()
+            net, x = self.model, self.laid_out(x)
+            logits = net(x)["logits"].float()
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
         if not torch.isfinite(loss):
-            raise TrainingError(f"the loss is {loss.item()} at step {self.global_step} of epoch {self.current_epoch + 1},"
-                                f" clips number {batch['index'].tolist()}; try a lower optimizer.lr, or"
-                                " trainer.gradient_clip=1")
+            clips = ", ".join(self.trainer.datamodule.clips[index].filename for index in batch["index"].tolist())
+            self._stop(f"the loss is {loss.item()} at step {self.global_step}: {where_it_broke(net, x)}; the clips are {clips}")
         size = len(logits)
         self.log("loss/train_step", loss, on_step=True, on_epoch=False, batch_size=size)
         self.log("loss/train", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
         hits = (logits.argmax(dim=1) == batch["target"]).float().mean()
         self.log("accuracy/train", hits, on_step=False, on_epoch=True, batch_size=size)
         return loss
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().backward(loss, *args, **kwargs)
+        except RuntimeError as error:
+            if "returned nan values" not in str(error):  # what anomaly detection raises
+                raise
+            self._stop(f"{str(error).rstrip('.')} at step {self.global_step}, in the gradient of the operation shown above")
+
+    def on_train_epoch_end(self) -> None:
+        """Before a checkpoint is written: one with broken weights would take the place of the last good one."""
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        if (name := first_bad_weight(self.model, with_buffers=True)) is not None:
+            self._stop(f"the weights {name} are not finite after step {self.global_step - 1}")
+
+    def _stop(self, what: str) -> NoReturn:
+        kept = "the epoch before is in checkpoints/last.ckpt" if self.current_epoch else "no epoch was finished before"
+        raise TrainingError(f"epoch {self.current_epoch + 1}: {what}. {kept.capitalize()}; try a lower optimizer.lr or"
+                            " trainer.gradient_clip=1, and trainer=debug to see which operation it was")
 
     def make_optimizer(self) -> Optimizer:
         """A new optimiser for the model, with its parameter groups."""
@@ -157,6 +180,7 @@ class Classifier(L.LightningModule):
         self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu()))
 
     def on_validation_epoch_start(self) -> None:
+        self._check_weights()
         self._outputs = []
 
     def on_test_epoch_start(self) -> None:

@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from lightning.pytorch.loggers import TensorBoardLogger
 
+TENSORBOARD = "tensorboard"  # the folder of events within a run's folder
+
 
 class RunEvents(TensorBoardLogger):
     """TensorBoardLogger without what makes curves run back: Lightning adds `epoch` to whatever is logged, several times a

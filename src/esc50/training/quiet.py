@@ -1,0 +1,15 @@
+"""Less talk from libraries."""
+
+import logging
+import warnings
+
+
+def quieten() -> None:
+    """Keep what a user can act upon and drop what libraries say about themselves."""
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in (".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
+                    ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
+                    ".*Total length of `list` across ranks is zero.*", ".*Checkpoint directory .* exists and is not empty.*",
+                    ".*you defined a `validation_step` but have no `val_dataloader`.*"):
+        warnings.filterwarnings("ignore", message)
