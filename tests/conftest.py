@@ -134,6 +134,15 @@ def command() -> Callable[..., Ended]:
     return run
 
 
+@pytest.fixture(scope="session", autouse=True)
+def event_files_in_order() -> None:
+    """Files of events that began in one second are read in the order of the running number at the end of their names, as
+    text: 10 before 9. From a million on, none of a session gets more digits."""
+    from tensorboard.summary.writer import event_file_writer
+
+    event_file_writer._global_uid = event_file_writer.AtomicCounter(10**6)
+
+
 @pytest.fixture(scope="session")
 def events() -> Callable[[Path], SimpleNamespace]:
     """What TensorBoard would show of a folder of events: `scalars` as lists of (step, value), and all else by tag."""

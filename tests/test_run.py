@@ -25,6 +25,7 @@ BATCHES = 3  # of six clips in an epoch's 18
 RICH = ("augment=strong", "augment.spectrogram.frequency_mask.max_width=4", "augment.spectrogram.time_mask.max_width=4",
         "trainer.freeze_epochs=1", "trainer.max_epochs=4", "schedule=onecycle", "model.dropout=0.3",
         "trainer.gradient_clip=1", "data.balance=oversample")
+WATCHED = ("watch=full", *RICH)
 OF_THE_MACHINE = ("memory/", "time/")  # tags whose values are not those of a run but of where and when it ran
 TIMES = ("seconds", "train_seconds")
 
@@ -63,14 +64,19 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def config(compose, tiny):
-    return lambda *overrides: compose(*tiny, *overrides)
+    """A run of a second; nothing is watched unless the overrides say so."""
+    def composed(*overrides: str):
+        watched = any(override.startswith("watch=") for override in overrides)
+        return compose(*tiny, *(() if watched else ("watch=none",)), *overrides)
+
+    return composed
 
 
 @pytest.fixture(scope="module")
 def straight(config, tmp_path_factory) -> Path:
     """Four epochs without a stop."""
     folder = tmp_path_factory.mktemp("straight")
-    run.train(config(*RICH), folder)
+    run.train(config(*WATCHED), folder)
     return folder
 
 
@@ -82,7 +88,7 @@ def stopped(config, tmp_path_factory) -> Path:
         build = run.build_watch
         patch.setattr(run, "build_watch", lambda cfg: [*build(cfg), StopAt(2, StoppedError())])
         with pytest.raises(StoppedError):
-            run.train(config(*RICH), folder)
+            run.train(config(*WATCHED), folder)
     assert not (folder / "metrics.json").exists()
     return folder
 
@@ -96,7 +102,7 @@ def resumed(request, stopped, config, tmp_path) -> Path:
         folder = source
     else:
         folder.mkdir()
-    run.train(config(*RICH, f"resume={source}"), folder)
+    run.train(config(*WATCHED, f"resume={source}"), folder)
     return folder
 
 
@@ -269,7 +275,7 @@ def test_a_finished_run_is_only_tested_again(straight, config, tmp_path, monkeyp
     before = {path.name: path.read_bytes() for path in (folder / "checkpoints").iterdir()}
     monkeypatch.setattr(L.Trainer, "fit", lambda *_, **__: pytest.fail("trained again"))
     with caplog.at_level(logging.INFO):
-        run.train(config(*RICH, f"resume={folder}"), folder)
+        run.train(config(*WATCHED, f"resume={folder}"), folder)
     assert "the run is finished after 4 epochs and only tested again" in caplog.messages
     assert {path.name: path.read_bytes() for path in (folder / "checkpoints").iterdir()} == before
     assert (folder / "predictions.csv").read_bytes() == (straight / "predictions.csv").read_bytes()
@@ -278,7 +284,7 @@ def test_a_finished_run_is_only_tested_again(straight, config, tmp_path, monkeyp
 
 def test_a_finished_run_can_be_given_more_epochs(straight, config, tmp_path, events):
     folder = tmp_path / "more"
-    cfg = config(*RICH, f"resume={straight}", "trainer.max_epochs=6")
+    cfg = config("watch=default", *RICH, f"resume={straight}", "trainer.max_epochs=6")
     run.train(cfg, folder)
     assert last_of(folder)["epoch"] == 5
     assert last_of(folder)["global_step"] == 6 * BATCHES
@@ -449,7 +455,7 @@ def test_a_frozen_body_has_rate_0_and_then_the_heads(straight, events):
 def test_settings_and_final_scores_stand_in_the_run_itself(straight, events):
     from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 
-    assert [path for path in (straight / "tensorboard").iterdir() if path.is_dir()] == []
+    assert {path.parent for path in straight.rglob("events.out.*")} == {straight / "tensorboard"}
     content = events(straight / "tensorboard")
     found = {}
     for tag in (metadata.EXPERIMENT_TAG, metadata.SESSION_START_INFO_TAG, metadata.SESSION_END_INFO_TAG):
@@ -480,7 +486,7 @@ def test_a_model_that_cannot_be_traced_costs_a_warning_and_not_the_run(config, t
         "        if torch.jit.is_tracing():\n            raise RuntimeError('not to be traced')\n"
         "        return super().forward(x)\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    run.train(config("model._target_=untraceable.Net", "trainer.max_epochs=1"), tmp_path / "run")
+    run.train(config("watch=default", "model._target_=untraceable.Net", "trainer.max_epochs=1"), tmp_path / "run")
     assert "no graph of the network in TensorBoard: not to be traced" in caplog.messages
     assert not events(tmp_path / "run" / "tensorboard").tags["graph"]
     assert metrics_of(tmp_path / "run")["clips"] == 6

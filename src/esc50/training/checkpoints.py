@@ -15,15 +15,14 @@ from esc50.data.folds import Split, fingerprint
 from esc50.errors import ConfigError, DataError
 from esc50.files import write_atomically
 from esc50.results.record import read_metrics, versions
+from esc50.results.runs import WITHOUT_EFFECT, differing_keys, flat
 
 log = logging.getLogger(__name__)
 
 FOLDER = "checkpoints"
 LAST = "last.ckpt"
-# What may differ between a run and the one it goes on from: how long, where things lie and what is watched.
-FREE_KEYS = ("trainer.max_epochs", "paths", "watch", "resume", "data.root", "data.creates", "data.download_to",
-             "data.archive", "data.url", "data.folds_csv",
-             "loader.num_workers", "loader.memory_limit_gb", "features.colormap")
+# What may differ between a run and the one it goes on from.
+FREE_KEYS = ("trainer.max_epochs", *WITHOUT_EFFECT)
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -142,21 +141,9 @@ def copy_checkpoints(source: Path, folder: Path) -> None:
 
 def check_same_config(config: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
     """Raise ConfigError listing the keys in which a resumed run's config differs from its checkpoint's."""
-    now, then = _flat(config), _flat(stored)
-    absent = object()
-    different = sorted(key for key in now.keys() | then.keys() if now.get(key, absent) != then.get(key, absent)
-                       and not any(key == free or key.startswith(free + ".") for free in FREE_KEYS))
+    different = differing_keys(config, stored, free=FREE_KEYS)
     if different:
+        now, then = flat(config), flat(stored)
         pairs = ", ".join(f"{key}={now.get(key, 'absent')} (was {then.get(key, 'absent')})" for key in different)
         raise ConfigError(f"resume: this config differs from the checkpoint's in {pairs}; only trainer.max_epochs, paths and"
                           " watch may change, start a new run for anything else")
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

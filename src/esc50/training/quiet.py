@@ -11,5 +11,6 @@ def quieten() -> None:
     for message in (".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
                     ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
                     ".*Total length of `list` across ranks is zero.*", ".*Checkpoint directory .* exists and is not empty.*",
+                    ".*Be aware that when using `ckpt_path`, callbacks used.*",
                     ".*you defined a `validation_step` but have no `val_dataloader`.*"):
         warnings.filterwarnings("ignore", message)

@@ -50,14 +50,14 @@ class EvaluationPanel(L.Callback):
         raise NotImplementedError
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: Classifier) -> None:
-        if trainer.logger is not None and not trainer.sanity_checking and is_due(trainer, self.every_n_epochs):
+        if trainer.logger is not None and trainer.is_global_zero and is_due(trainer, self.every_n_epochs):
             self.write(trainer.logger.experiment, validation(trainer, pl_module))
 
 
 def is_due(trainer: L.Trainer, every_n_epochs: int) -> bool:
     """Whether this epoch is an n-th one or the last."""
     epochs = trainer.current_epoch + 1
-    return epochs % every_n_epochs == 0 or epochs == trainer.max_epochs
+    return epochs % every_n_epochs == 0 or epochs == trainer.max_epochs or trainer.should_stop
 
 
 def last_step(trainer: L.Trainer) -> int:

@@ -1,0 +1,1 @@
+"""What a trained model's decision rests upon."""
