@@ -20,7 +20,7 @@ OPTIONS = {group.name: sorted(path.stem for path in group.glob("*.yaml")) for gr
 EVERY = [(group, option) for group, options in OPTIONS.items() for option in options]
 
 # Values that no rule bounds, since they are facts of the option's author, not settings.
-FREE = ("*._target_", "model.input", "model.normalize", "features.stages.*")
+FREE = ("*._target_", "model.input", "model.normalize", "features.stages.*", "watch.*.layers")
 
 
 def chosen(group: str, option: str, sounds: Path) -> list[str]:

@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "esc50"
 ROOMS = ("errors", "files", "rules", "relations", "config", "data", "features", "drawing", "augment", "batches", "models",
          "results", "training", "explain", "watch", "inference", "benchmarks", "build",
-         "testing", "run", "stages", "profiling", "suite")
+         "testing", "run", "stages", "sweeping",
+         "sweep_summary", "profiling", "suite")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ENTRIES = sorted([ROOT / "train.py", *(ROOT / "scripts").glob("*.py")])
 LONGEST = 250  # lines
@@ -19,11 +20,11 @@ LIGHT = {"esc50.config", "hydra", "omegaconf", *sys.stdlib_module_names}
 # Who may know of a tool, or of a room that is nobody else's business.
 ONLY_IN = {
     "lightning": {"batches", "training", "watch", "build", "testing", "run", "stages", "benchmarks"},
-    "hydra": {"config", "build"},
-    "omegaconf": {"config", "build", "testing", "run", "stages", "suite"},
+    "hydra": {"config", "build", "sweep_summary"},
+    "omegaconf": {"config", "build", "testing", "run", "stages", "suite", "sweeping", "sweep_summary"},
     "esc50.rules": {"config"},
     "esc50.relations": {"config"},
-    "esc50.config": {"build", "testing", "stages"},
+    "esc50.config": {"build", "testing", "stages", "sweeping"},
 }
 
 

@@ -2,17 +2,20 @@
 
 import contextlib
 import errno
+import hashlib
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from esc50.errors import ConfigError, Esc50Error
-from esc50.relations import RELATIONS, Values, files, outside
+from esc50.relations import RELATIONS, Values, files, outside, search
 from esc50.rules import rule_for
 
 # What the YAML of a component says about it and its constructor does not take.
@@ -23,6 +26,9 @@ FACTS = {
 }
 # What a disk or a person's rights refuse, wherever it is written: theirs to mend.
 REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
+# Overrides that the name of a run does not tell: where things lie, and how the sweep is run.
+SILENT = ("hydra", "sweep=", "paths.", "watch")
+LONGEST_NAME = 80
 INTERRUPTED = 130  # exit status, as shells know it
 
 
@@ -35,6 +41,11 @@ def check(cfg: DictConfig) -> None:
     wrong = dict(wrong_values(values))
     of = Values(values, wrong)
     _refuse([*wrong.values(), *(problem for relation in RELATIONS for problem in relation(of)), *_places(of)])
+
+
+def check_search(cfg: DictConfig) -> None:
+    """The same for what a search needs, which no single run of it could put right."""
+    _refuse(list(search(Values(OmegaConf.to_container(cfg)))))
 
 
 def check_data(cfg: DictConfig) -> None:
@@ -119,6 +130,25 @@ def _own_words(error: Esc50Error) -> str:
     """The message, without the traceback that a loader's worker process wraps around it."""
     text = str(error).strip()
     return text.splitlines()[-1].partition(": ")[2] if "Original Traceback" in text else text
+
+
+def sweep_folder() -> Path | None:
+    """The folder of the sweep that this run belongs to, None outside a sweep."""
+    hydra_config = HydraConfig.get()
+    return Path(hydra_config.sweep.dir) if hydra_config.mode == RunMode.MULTIRUN else None
+
+
+def run_name(overrides: Sequence[str]) -> str:
+    """A folder name for a run of a sweep: what was asked for, in readable form, and a digest that keeps two apart. What has
+    no effect on the result is left out, so that a repeated command gives the same name."""
+    asked = [override.lstrip("+~") for override in overrides if not override.lstrip("+~").startswith(SILENT)]
+    asked.sort(key=lambda override: (not override.startswith(("fold=", "seed=")), "." in override.partition("=")[0], override))
+    digest = hashlib.sha256("\n".join(asked).encode()).hexdigest()[:8]
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(override.replace("=", "_") for override in asked)).strip("_-.")
+    return f"{readable[:LONGEST_NAME]}-{digest}" if readable else digest
+
+
+OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
 def run_folder() -> Path:

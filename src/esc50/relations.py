@@ -33,6 +33,13 @@ class Values:
         return {name: part for name, part in (found or {}).items() if isinstance(part, dict)}
 
 
+def search(of: Values) -> Iterator[str]:
+    """What is searched for can be measured."""
+    if of.has("objective", "split.protocol") and of["objective"] and of["split.protocol"] in SPLITS_WITHOUT_VALIDATION:
+        yield (f"split={of['split.protocol']} has no validation clips, whose accuracy a search maximises; choose split=holdout,"
+               " or sweep=folds")
+
+
 def pair(of: Values) -> Iterator[str]:
     """Model and features."""
     stages, wanted = of["features.stages"], of["model.input"]

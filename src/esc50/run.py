@@ -117,10 +117,15 @@ def settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:
     if stored and cfg.trainer.precision == "auto":
         cfg.trainer.precision = stored["esc50"]["config"]["trainer"]["precision"]
         return
-    precision, reason = resolve_precision(cfg.trainer.precision, model=cfg.model.precision,
-                                          accelerator=cfg.trainer.accelerator, compiled=cfg.trainer.compile)
+    precision, reason = precision_of(cfg)
     log.info("training in %s: %s", precision, reason)
     cfg.trainer.precision = precision
+
+
+def precision_of(cfg: DictConfig) -> tuple[str, str]:
+    """The precision that a new run trains in, and why."""
+    return resolve_precision(cfg.trainer.precision, model=cfg.model.precision, accelerator=cfg.trainer.accelerator,
+                             compiled=cfg.trainer.compile)
 
 
 def _stopping(cfg: DictConfig) -> list[L.Callback]:

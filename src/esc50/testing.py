@@ -111,7 +111,8 @@ def test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: dic
         if predictions and role == "test":
             tested = predictions
             write_predictions(predictions, folder / "predictions.csv")
-    record |= {"seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
+    record |= {"parameters": sum(parameter.numel() for parameter in task.model.parameters()),
+               "seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
     write_metrics({**{key: found[key] for key in ("test_accuracy", "val_accuracy")}, **found, **record}, folder)
     final = {f"final/{name}": value for name, value in found.items() if value is not None}
     # What an earlier test wrote from this step on is taken back.
