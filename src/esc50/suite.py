@@ -1,6 +1,7 @@
 """The whole benchmark: every question of `benchmarks` on one data set, in one run."""
 
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from esc50.benchmarks.report import write_report
 from esc50.benchmarks.startup import measure_startup
 from esc50.benchmarks.step import EpochTimes, StepTimes, measure_step
 from esc50.benchmarks.timing import Measurement
+from esc50.benchmarks.watch import measure_watch
 from esc50.build.data import build_clips, build_recipe, build_rows
 from esc50.build.task import build_task, build_watch
 from esc50.build.trainer import build_batches, build_trainer
@@ -38,6 +40,7 @@ PRECOMPUTE_CLIPS = {"quick": 200, "full": 400}
 BATCHES = {"resnet50": 16, "melcnn": 32, "audionet": 16}
 STEPS = {"resnet50": 2, "melcnn": 4, "audionet": 3}
 FROZEN_CLIPS = 64
+WATCHED_CLIPS = 240, 80  # to train and to validate, as ESC-10 has them
 # The book's spectrogram, for the rows that compare with its figures.
 BOOK_FEATURES = ("features.n_fft=2048", "features.win_length=2048", "features.hop_length=512", "features.f_max=22050",
                  "features.reference=clip", "features.db_min=-80", "features.db_max=0")
@@ -67,12 +70,14 @@ class Suite:
         return build_task(cfg, num_classes=self.num_classes)
 
     def fit(self, cfg: DictConfig, callbacks: list, *, clips: Sequence[Clip] | None = None,
-            num_steps: int | None = None) -> None:
-        """Train as train.py does, on `clips` (all by default), for so many steps an epoch; nothing is tested."""
-        clips = tuple(clips or self.clips)
+            val: Sequence[Clip] = (), num_steps: int | None = None) -> None:
+        """Train as train.py does, on `clips` (all by default), for so many steps an epoch, validating with `val`; nothing is
+        tested."""
+        train = tuple(clips or self.clips)
+        split = Split(protocol="holdout", train=train, val=tuple(val))
         task = self.task(cfg)
         settle_precision(cfg, None)
-        data = build_batches(cfg, clips, Split(protocol="all", train=clips))
+        data = build_batches(cfg, train + split.val, split)
         task.front_end.fit(data.rows, data.datasets["train"].indices[:64])
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
             logger = RunEvents(temporary, version=TENSORBOARD)
@@ -96,6 +101,7 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> st
         **{f"step of {name}": lambda name=name: _step(suite, name, rounds) for name in BATCHES},
         **{f"recomputation of {name}": lambda name=name: measure_recompute(name, **_batch(suite, name), rounds=rounds)
            for name in ("resnet50", "audionet")},
+        "watching": lambda: _watch(suite, rounds=1 if cfg.suite == "quick" else 3),
         "frozen phase": lambda: _frozen(suite),
         "start-up": lambda: _startup(suite, rounds),
         "growth": lambda: measure_growth(suite.clips, ours, epoch_seconds=lambda some: _epoch(suite, some)),
@@ -140,6 +146,18 @@ def _step(suite: Suite, name: str, rounds: int) -> Measurement:
 def _gpu(suite: Suite) -> Measurement:
     return measure_gpu({name: lambda times, name=name: suite.fit(
         suite.model(name, "watch=none", "trainer.max_epochs=3", "trainer.accelerator=gpu"), [times]) for name in BATCHES})
+
+
+def _watch(suite: Suite, rounds: int) -> Measurement:
+    train, val = suite.clips[:WATCHED_CLIPS[0]], suite.clips[WATCHED_CLIPS[0] : sum(WATCHED_CLIPS)]
+
+    def fit(watch: str) -> tuple[float, list[float]]:
+        times = EpochTimes()
+        started = time.perf_counter()
+        suite.fit(suite.model("melcnn", f"watch={watch}", "trainer.max_epochs=8"), [times], clips=train, val=val)
+        return time.perf_counter() - started, times.seconds
+
+    return measure_watch(fit, what=f"melcnn, {len(train)} clips and {len(val)} to validate, as in ESC-10", rounds=rounds)
 
 
 def _frozen(suite: Suite) -> Measurement:

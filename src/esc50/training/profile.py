@@ -18,8 +18,8 @@ PARTS = ("data", "transfer", "augmentation", "forward", "backward", "optimizer",
 # What Lightning calls its actions, by a piece of the name; the first that fits. What fits none belongs to the action around it.
 PART_OF = {"dataloader_next": "data", "val_next": "data", "batch_to_device": "transfer", "augmentation": "augmentation",
            ".training_step": "forward", ".on_train_epoch_start": "forward", ".backward": "backward",
-           ".optimizer_step": "optimizer", "validation_": "validation", "save_checkpoint": "checkpoints",
-           "Checkpoint": "checkpoints", "[Callback]": "logging", "logging": "logging"}
+           ".optimizer_step": "optimizer", "save_checkpoint": "checkpoints", "Checkpoint": "checkpoints",
+           "[Callback]": "logging", "logging": "logging", "validation_": "validation"}
 
 
 class PartsProfiler(Profiler):

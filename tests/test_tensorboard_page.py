@@ -1,0 +1,76 @@
+"""TensorBoard over a finished run, in a real browser: the curves are on the page."""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from esc50 import run
+
+CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
+WAIT = 120  # seconds, for a page or a server on a busy machine
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and its driver are not installed"),
+              pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def browser():
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,2000"):
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def address(compose, tiny, tmp_path):
+    """Where TensorBoard shows a run of a second."""
+    run.train(compose(*tiny, "watch=default"), tmp_path / "run")
+    port = free_port()
+    server = subprocess.Popen([str(Path(sys.executable).with_name("tensorboard")), "--logdir", str(tmp_path), "--port", str(port),
+                               "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}/"
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            break
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            assert time.monotonic() < deadline and server.poll() is None, "TensorBoard does not answer"
+            time.sleep(0.5)
+    yield url
+    server.terminate()
+    server.wait(timeout=30)
+
+
+def test_the_scalar_tags_of_a_finished_run_are_on_the_page(address, browser):
+    wanted = {"loss/val", "lr/head", "grad/norm"}
+    browser.get(f"{address}?tagFilter=^(loss/val|lr/head|grad/norm)$#timeseries")
+    deadline = time.monotonic() + WAIT
+    while True:
+        text = browser.find_element("tag name", "body").text
+        found = set(re.findall(r"[\w/]+", text)) & wanted
+        if found == wanted or time.monotonic() > deadline:
+            break
+        time.sleep(0.5)
+    assert found == wanted
+    assert "run/tensorboard" in text
