@@ -12,7 +12,7 @@ def main(cfg: DictConfig) -> float | None:
         check_evaluate(cfg)
         from esc50 import testing
 
-        return testing.evaluate(str(cfg.checkpoint), run_folder(), root=cfg.data.root)
+        return testing.evaluate(str(cfg.checkpoint), run_folder(), root=cfg.data.root, num_shifts=cfg.shifts)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def problem(compose, sounds):
 
 def test_the_options_are_found():
     assert OPTIONS.keys() >= {"data", "features", "split", "model", "augment", "optimizer", "schedule", "trainer", "watch",
-                              "experiment"}
+                              "experiment", "sweep"}
     assert {"audionet", "melcnn", "resnet50", "torchvision"} <= set(OPTIONS["model"])
 
 

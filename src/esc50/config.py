@@ -29,6 +29,7 @@ REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, 
 # Overrides that the name of a run does not tell: where things lie, and how the sweep is run.
 SILENT = ("hydra", "sweep=", "paths.", "watch")
 LONGEST_NAME = 80
+MOST_SHIFTS = 100
 INTERRUPTED = 130  # exit status, as shells know it
 
 
@@ -57,7 +58,9 @@ def check_data(cfg: DictConfig) -> None:
 def check_evaluate(cfg: DictConfig) -> None:
     """The same for the few keys of scripts/evaluate.py."""
     _refuse([*_absent(cfg, "checkpoint", "a run folder or checkpoint file"),
-             *([] if cfg.data.root is None else _absent(cfg.data, "root", "a folder", within="data."))])
+             *([] if cfg.data.root is None else _absent(cfg.data, "root", "a folder", within="data.")),
+             *([] if type(cfg.shifts) is int and 1 <= cfg.shifts <= MOST_SHIFTS else
+               [f"shifts={cfg.shifts}: wanted a whole number from 1 to {MOST_SHIFTS}"])])
 
 
 def check_explain(cfg: DictConfig) -> None:
@@ -72,6 +75,26 @@ def _absent(cfg: DictConfig, key: str, meaning: str, *, within: str = "") -> lis
     if value is None:
         return [f"{within}{key} needs a value; write {within}{key}={meaning}"]
     return [] if Path(str(value)).exists() else [f"{within}{key}={value}: no such file or folder"]
+
+
+def places(cfg: DictConfig, key: str) -> list[Path]:
+    """The folders that `key` names, one or a list. Raises ConfigError where one is missing."""
+    value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
+    found = [Path(str(one)) for one in (value if isinstance(value, ListConfig) else [value]) if one is not None]
+    if not found:
+        raise ConfigError(f"{key} needs a value; write {key}=the folder of a run or a sweep")
+    _refuse([f"{key}={place}: no such folder" for place in found if not place.is_dir()])
+    return found
+
+
+def numbers(cfg: DictConfig, key: str, *, count: int) -> list[float]:
+    """The weights that `key` lists, equal ones where it is null. Raises ConfigError where they do not fit `count`."""
+    if cfg[key] is None:
+        return [1.0] * count
+    values = list(cfg[key]) if isinstance(cfg[key], ListConfig) else [cfg[key]]
+    if len(values) != count or not all(isinstance(value, int | float) and value > 0 for value in values):
+        raise ConfigError(f"{key}={cfg[key]}: wanted {count} numbers above 0, one for each member")
+    return [float(value) for value in values]
 
 
 def _refuse(problems: list[str]) -> None:

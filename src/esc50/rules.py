@@ -79,7 +79,7 @@ RULES = {
     "watch.*.max_clips": _int(1, 5000), "watch.*.sprite_size": _int(8, 100), "watch.*.dead_above": _real(0, 1),
     "watch.*.steps_in_a_row": _int(1), "watch.*.vanish_below": _real(0), "watch.*.explode_above": POSITIVE,
     "fold": _int(1, 5), "seed": _int(0, 2**31 - 1), "resume": Rule(optional=True),
-    "objective": _one_of("val_accuracy", optional=True),
+    "report_optimistic": YES_NO, "objective": _one_of("val_accuracy", optional=True),
     "checkpoint.monitor": _one_of("val_accuracy", "val_loss", "val_top5", "val_macro_f1"),
     "checkpoint.save_top_k": _int(1), "early_stopping.patience": _int(1, optional=True),
     "loader.batch_size": _int(1), "loader.num_workers": _int(0), "loader.memory_limit_gb": _real(0),

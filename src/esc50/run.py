@@ -30,6 +30,7 @@ from esc50.training.checkpoints import (
     load_checkpoint,
 )
 from esc50.training.memory import keep_freed_memory
+from esc50.training.optimistic import OptimisticTest
 from esc50.training.precision import check_device, resolve_precision
 from esc50.training.quiet import quieten
 from esc50.training.recompute import checkpoint_blocks
@@ -47,7 +48,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     started = time.monotonic()
     quieten()
     keep_freed_memory()
-    share_cores(num_workers=cfg.loader.num_workers)
+    share_cores(num_workers=cfg.loader.num_workers, num_processes=cfg.trainer.devices)
     source = find_last_checkpoint(cfg.resume) if cfg.resume else None
     stored = load_checkpoint(source) if source else None
     check_device(accelerator=cfg.trainer.accelerator, devices=cfg.trainer.devices, strategy=cfg.trainer.strategy)
@@ -84,7 +85,9 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     checkpoints = checkpoint_callback(folder, monitor=cfg.checkpoint.monitor if split.val else None,
                                       save_top_k=cfg.checkpoint.save_top_k)
     logger = RunEvents(folder, version=TENSORBOARD, purge_step=stored["global_step"] if stored else 0)
-    callbacks = [checkpoints, Description(config, names, split), *_stopping(cfg), *build_watch(cfg)]
+    optimistic = OptimisticTest() if cfg.report_optimistic and split.test else None
+    callbacks = [checkpoints, Description(config, names, split), *_stopping(cfg), *build_watch(cfg),
+                 *([] if optimistic is None else [optimistic])]
     trainer = build_trainer(cfg, folder, logger, callbacks)
     fit_started = time.monotonic()
     if stored and is_finished(stored, max_epochs=cfg.trainer.max_epochs):
@@ -98,12 +101,16 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
                 raise KeyboardInterrupt(f"resume={folder} goes on from the last whole epoch") from None
             raise
     fit_seconds = time.monotonic() - fit_started
+    if not trainer.is_global_zero:  # the first process tests
+        return None
 
     best = checkpoints.best_model_path if split.val else ""
     chosen = Path(best) if best else folder / "checkpoints" / "last.ckpt"
     record = {"checkpoint": chosen.resolve().relative_to(folder.resolve()).as_posix(),
               **facts(cfg, split, names), "seconds": round(time.monotonic() - started, 1),
               "train_seconds": round(fit_seconds, 1)}
+    if optimistic is not None:
+        record |= {"optimistic_test_accuracy": optimistic.accuracy, "optimistic_epoch": optimistic.epoch}
     if cfg.trainer.overfit_batches is not None:
         log.info("trained on %d clips only (trainer.overfit_batches=%d), of which %.0f %% were right in the last epoch; the"
                  " test score below means nothing", len(split.train), cfg.trainer.overfit_batches,

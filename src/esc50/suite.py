@@ -1,7 +1,6 @@
 """The whole benchmark: every question of `benchmarks` on one data set, in one run."""
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from esc50.benchmarks.report import write_report
 from esc50.benchmarks.startup import measure_startup
 from esc50.benchmarks.step import EpochTimes, StepTimes, measure_step
 from esc50.benchmarks.timing import Measurement
-from esc50.benchmarks.watch import measure_watch
+from esc50.benchmarks.watch import LoggingTimes, measure_watch
 from esc50.build.data import build_clips, build_recipe, build_rows
 from esc50.build.task import build_task, build_watch
 from esc50.build.trainer import build_batches, build_trainer
@@ -101,12 +100,12 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> st
         **{f"step of {name}": lambda name=name: _step(suite, name, rounds) for name in BATCHES},
         **{f"recomputation of {name}": lambda name=name: measure_recompute(name, **_batch(suite, name), rounds=rounds)
            for name in ("resnet50", "audionet")},
-        "watching": lambda: _watch(suite, rounds=1 if cfg.suite == "quick" else 3),
+        "watching": lambda: _watch(suite),
         "frozen phase": lambda: _frozen(suite),
         "start-up": lambda: _startup(suite, rounds),
         "growth": lambda: measure_growth(suite.clips, ours, epoch_seconds=lambda some: _epoch(suite, some)),
         "inference": lambda: measure_inference(
-            {name: lambda name=name: suite.task(suite.model(name)) for name in BATCHES}, suite.clips, rounds=rounds),
+            {name: lambda name=name: suite.task(suite.model(name)) for name in BATCHES}, suite.clips, rounds=rounds - 1),
     }
     if torch.cuda.is_available():
         questions["GPU"] = lambda: _gpu(suite)
@@ -139,7 +138,7 @@ def _step(suite: Suite, name: str, rounds: int) -> Measurement:
         return times.seconds
 
     batch = _batch(suite, name)
-    return measure_step(name, **batch, real_steps=real_steps, rounds=rounds, steps=STEPS[name],
+    return measure_step(name, **batch, real_steps=real_steps, rounds=rounds - 1, steps=STEPS[name],
                         plain_goal=2.4 if name == "resnet50" and batch["precision"] == "bfloat16" else None)
 
 
@@ -148,16 +147,16 @@ def _gpu(suite: Suite) -> Measurement:
         suite.model(name, "watch=none", "trainer.max_epochs=3", "trainer.accelerator=gpu"), [times]) for name in BATCHES})
 
 
-def _watch(suite: Suite, rounds: int) -> Measurement:
+def _watch(suite: Suite) -> Measurement:
     train, val = suite.clips[:WATCHED_CLIPS[0]], suite.clips[WATCHED_CLIPS[0] : sum(WATCHED_CLIPS)]
 
-    def fit(watch: str) -> tuple[float, list[float]]:
-        times = EpochTimes()
-        started = time.perf_counter()
-        suite.fit(suite.model("melcnn", f"watch={watch}", "trainer.max_epochs=8"), [times], clips=train, val=val)
-        return time.perf_counter() - started, times.seconds
+    def fit(watch: str) -> tuple[list[float], list[float]]:
+        times, logging = EpochTimes(), LoggingTimes()
+        suite.fit(suite.model("melcnn", f"watch={watch}", "trainer.profile=parts", "trainer.max_epochs=8"), [times, logging],
+                  clips=train, val=val)
+        return times.seconds, logging.seconds
 
-    return measure_watch(fit, what=f"melcnn, {len(train)} clips and {len(val)} to validate, as in ESC-10", rounds=rounds)
+    return measure_watch(fit, what=f"melcnn, {len(train)} clips and {len(val)} to validate, as in ESC-10")
 
 
 def _frozen(suite: Suite) -> Measurement:

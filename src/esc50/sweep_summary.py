@@ -1,13 +1,14 @@
 """The end of a sweep: what came out, as a table, and what failed."""
 
 import logging
+import shlex
 import sys
 from pathlib import Path
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from esc50.errors import ConfigError, TrainingError
+from esc50.errors import ConfigError, DataError, TrainingError
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ class SweepSummary(Callback):
         from esc50.sweeping import FAILURE
 
         sweep = Path(config.hydra.sweep.dir)
+        self._write_leaderboard(sweep, command=shlex.join(["python", *sys.argv]))
         failures = {path.parent: path.read_text(encoding="utf-8").strip() for path in sorted(sweep.glob(f"*/{FAILURE}"))}
         if not failures:
             return
@@ -34,3 +36,12 @@ class SweepSummary(Callback):
             log.error("failed: %s: %s", folder, reason)
         log.error("%d runs failed; repeat the command with hydra.sweep.dir=%s to run these again", len(failures), sweep)
         sys.exit(TrainingError.exit_status)
+
+    @staticmethod
+    def _write_leaderboard(sweep: Path, *, command: str) -> None:
+        from esc50.stages import tables
+
+        try:
+            log.info("\n%s", tables.leaderboard([sweep], sweep, command=command))
+        except DataError as error:  # nothing was tested, or the runs do not belong into one table
+            log.warning("no leaderboard: %s", error)

@@ -35,10 +35,11 @@ log = logging.getLogger(__name__)
 SCORES = ("accuracy", "loss", "top5", "macro_f1")
 
 
-def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -> float | None:
+def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None, num_shifts: int = 1) -> float | None:
     """Repeat the test of a checkpoint (or run folder) from it alone and leave the record in `folder`.
 
-    `root` says where the data lies now, if not where it lay in training. Returns as `train`.
+    `root` says where the data lies now, if not where it lay in training; `num_shifts` > 1 averages the probabilities over so
+    many circular shifts in time (test-time augmentation). Returns as `train`.
     """
     started = time.monotonic()
     quieten()
@@ -55,8 +56,8 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None) -
     check_same_clips(stored, split, class_names(clips), cfg.data.root)
     write_split(split, folder / "split.csv")
     data = build_batches(cfg, clips, split)
-    record = {"checkpoint": os.path.relpath(path, folder), **facts(cfg, split, names), "seconds": 0.0}
-    return test(stored, data, folder, record, started, step=stored["global_step"])
+    record = {"checkpoint": os.path.relpath(path, folder), **facts(cfg, split, names), "shifts": num_shifts, "seconds": 0.0}
+    return test(stored, data, folder, record, started, step=stored["global_step"], num_shifts=num_shifts)
 
 
 def restore_task(stored: Mapping[str, Any]) -> Classifier:
@@ -94,10 +95,11 @@ def predict_role(trainer: L.Trainer, task: Classifier, data: ClipBatches, role: 
     return predictions_of(data.split.roles()[role], targets, probs, names=names)
 
 
-def test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: dict[str, Any],
-          started: float, *, step: int) -> float | None:
+def test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: dict[str, Any], started: float, *, step: int,
+         num_shifts: int = 1) -> float | None:
     """Score validation and test clips with the chosen checkpoint, write the record, end with one line."""
     task = restore_task(stored)
+    task.num_shifts = num_shifts
     names = tuple(stored["esc50"]["class_names"])
     config = stored["esc50"]["config"]
     trainer = L.Trainer(accelerator=available(config["trainer"]["accelerator"]), devices=1, precision="32-true",

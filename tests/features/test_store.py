@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -244,7 +245,7 @@ def test_an_unknown_colour_map_leaves_no_store(make_clips, make_recipe, root):
     clips, recipe = make_clips(2), make_recipe()
     with pytest.raises(ConfigError, match="no colour map 'magna'"):
         build_store(clips, root=root, recipe=recipe, colormap="magna")
-    assert not [path for path in root.rglob("*") if path.is_file()]
+    assert not [path for path in root.rglob("*") if path.is_file() and path.name != ".lock"]
 
 
 # Damage
@@ -492,7 +493,7 @@ def test_an_interrupted_build_leaves_no_temporary_file(make_clips, make_recipe, 
     monkeypatch.setattr(Recipe, "compute", interrupt)
     with pytest.raises(KeyboardInterrupt):
         build_store(clips, root=root, recipe=recipe)
-    assert not [path for path in root.rglob("*") if path.is_file()]
+    assert not [path for path in root.rglob("*") if path.is_file() and path.name != ".lock"]
 
 
 def test_what_killed_processes_left_long_ago_is_removed(make_clips, make_recipe, root):
@@ -521,3 +522,19 @@ def test_what_only_prepares_data_does_without_torch():
     """Its import alone would take more memory than everything else that precomputing needs."""
     program = "import sys; from esc50.stages import preparation; import esc50.data.synthetic; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_of_two_that_want_one_store_one_computes_and_the_other_waits(make_clips, make_recipe, root, monkeypatch):
+    clips, recipe = make_clips(4), make_recipe()
+    compute, calls = Recipe.compute, []
+
+    def slowly(self, path):
+        calls.append(path)
+        time.sleep(0.05)
+        return compute(self, path)
+
+    monkeypatch.setattr(Recipe, "compute", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: build_store(clips, root=root, recipe=recipe, progress=False), range(2))
+    assert sorted(calls) == sorted(clip.path for clip in clips)
+    np.testing.assert_array_equal(first[0][first[1]], second[0][second[1]])

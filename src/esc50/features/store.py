@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from tqdm import tqdm
 
 from esc50.data.manifest import Clip
@@ -65,11 +66,19 @@ def build_store(clips: Sequence[Clip], *, root: str | Path, recipe: Recipe, colo
     """
     folder = store_folder(root, clips, recipe)
     identities = _identities(clips)
-    pack = _open(folder)
-    stale = [clip for clip in clips if pack.entries.get(clip.filename) != identities[clip.filename]
-             or (recipe.keeps_images and not is_whole(_png_path(folder, clip, colormap)))]
+
+    def state() -> tuple[_Pack, list[Clip]]:
+        pack = _open(folder)
+        return pack, [clip for clip in clips if pack.entries.get(clip.filename) != identities[clip.filename]
+                      or (recipe.keeps_images and not is_whole(_png_path(folder, clip, colormap)))]
+
+    pack, stale = state()
     if stale:
-        pack = _update(folder, stale, pack, identities, recipe, colormap, num_workers, progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):  # one process computes, the others wait and find it done
+            pack, stale = state()
+            if stale:
+                pack = _update(folder, stale, pack, identities, recipe, colormap, num_workers, progress)
     return pack.values, np.array([pack.row_of[clip.filename] for clip in clips])
 
 

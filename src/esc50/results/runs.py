@@ -14,8 +14,9 @@ from esc50.results.record import METRICS, read_metrics
 CONFIG = "config.yaml"
 PREDICTIONS = "predictions.csv"
 # What makes no other result: where things lie, how they are watched and how fast they are read.
-WITHOUT_EFFECT = ("paths", "watch", "resume", "data.root", "data.creates", "data.download_to", "data.archive", "data.url",
-                  "data.folds_csv", "loader.num_workers", "loader.memory_limit_gb", "features.colormap")
+WITHOUT_EFFECT = ("paths", "watch", "resume", "trainer.profile", "data.root", "data.creates", "data.download_to",
+                  "data.archive", "data.url", "data.folds_csv", "loader.num_workers", "loader.memory_limit_gb",
+                  "features.colormap")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,18 +37,20 @@ class Run:
         return self.metrics["seed"]
 
 
-def read_run(folder: str | Path) -> Run:
-    """Read a run folder. Raises DataError where it has no config, scores or predictions."""
+def read_run(folder: str | Path) -> Run | None:
+    """Read a run folder; None where the run had nothing to test (split=all). Raises DataError where it has no config, scores
+    or predictions."""
     folder = Path(folder)
-    if not folder.is_dir():
-        raise DataError(f"no run folder at {folder}; give the folder of a finished run, such as outputs/train/<time>")
+    metrics = read_metrics(folder)
+    if metrics.get("protocol") == "all":
+        return None
     predictions = read_predictions(folder / PREDICTIONS)
     path = folder / CONFIG
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise DataError(f"{path} cannot be read ({error}); a run leaves one in its folder") from None
-    return Run(folder=folder, config=config, metrics=read_metrics(folder), predictions=predictions)
+    return Run(folder=folder, config=config, metrics=metrics, predictions=predictions)
 
 
 def find_runs(place: str | Path) -> list[Path]:
@@ -57,6 +60,12 @@ def find_runs(place: str | Path) -> list[Path]:
     if not found:
         raise DataError(f"no finished run at or below {place}; train first, or give runs=the folder of a run or a sweep")
     return found
+
+
+def unfinished_runs(place: str | Path) -> list[Path]:
+    """Folders at or below `place` of runs that were begun and have no scores yet."""
+    return sorted(path.parent for path in Path(place).rglob(CONFIG)
+                  if path.parent.name != ".hydra" and not (path.parent / METRICS).is_file())
 
 
 def differing_keys(one: Mapping[str, Any], other: Mapping[str, Any], *, free: tuple[str, ...] = WITHOUT_EFFECT) -> list[str]:

@@ -12,5 +12,6 @@ def quieten() -> None:
                     ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
                     ".*Total length of `list` across ranks is zero.*", ".*Checkpoint directory .* exists and is not empty.*",
                     ".*Be aware that when using `ckpt_path`, callbacks used.*",
+                    ".*It is recommended to use .*sync_dist=True.*",
                     ".*you defined a `validation_step` but have no `val_dataloader`.*"):
         warnings.filterwarnings("ignore", message)

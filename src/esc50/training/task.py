@@ -48,6 +48,7 @@ class Classifier(L.LightningModule):
         if self._channels_last:
             self.model.to(memory_format=torch.channels_last)
         self._cache_frozen = cache_frozen
+        self.num_shifts = 1  # circular shifts in time over which an evaluation averages (test-time augmentation)
         self._known: dict[str, Embeddings] = {}
         self._outputs: list[tuple[Tensor, Tensor, Tensor]] = []
 
@@ -129,9 +130,9 @@ class Classifier(L.LightningModule):
             self._stop(f"the loss is {loss.item()} at step {self.global_step}: {where_it_broke(net, x)}; the clips are {clips}")
         size = len(logits)
         self.log("loss/train_step", loss, on_step=True, on_epoch=False, batch_size=size)
-        self.log("loss/train", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
+        self.log("loss/train", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=size, sync_dist=world > 1)
         hits = (logits.argmax(dim=1) == batch["target"]).float().mean()
-        self.log("accuracy/train", hits, on_step=False, on_epoch=True, batch_size=size)
+        self.log("accuracy/train", hits, on_step=False, on_epoch=True, batch_size=size, sync_dist=world > 1)
         return loss
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
@@ -176,8 +177,17 @@ class Classifier(L.LightningModule):
     def _evaluate(self, batch: dict[str, Tensor], *, known: Embeddings | None = None) -> None:
         """Always in float32, whatever the precision of training: a score must not depend on the machine's habits."""
         with in_float32(self.device.type):
-            logits = self.model.head(known.of(batch["index"])) if known else self(batch["input"])["logits"]
+            logits = self.model.head(known.of(batch["index"])) if known else self._shifted_logits(batch["input"])
         self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu()))
+
+    def _shifted_logits(self, stored: Tensor) -> Tensor:
+        """Logits; those of the mean probabilities where several shifts in time are averaged."""
+        if self.num_shifts == 1:
+            return self(stored)["logits"]
+        length = stored.shape[-1]
+        probs = [self(stored.roll(number * length // self.num_shifts, dims=-1))["logits"].softmax(dim=1)
+                 for number in range(self.num_shifts)]
+        return torch.stack(probs).mean(dim=0).clamp_min(torch.finfo(torch.float32).tiny).log()
 
     def on_validation_epoch_start(self) -> None:
         self._check_weights()
