@@ -191,7 +191,7 @@ def test_a_broken_recording_is_named_in_one_line(command, tiny, sounds, tmp_path
     root = tmp_path / "sounds"
     shutil.copytree(sounds, root)
     (root / "hum" / "hum3-A.wav").write_bytes(b"")
-    ended = command("train.py", *tiny, f"data.root={root}", cwd=tmp_path)
+    ended = command("train.py", *tiny, "watch=none", f"data.root={root}", cwd=tmp_path)
     error, = (line for line in ended.err.replace("\r", "\n").splitlines() if "error:" in line)
     assert ended.status == 2
     assert str(root / "hum" / "hum3-A.wav") in error and "1 of 30 clips" in error
@@ -234,7 +234,7 @@ def test_a_place_that_cannot_be_written_to_is_named_in_one_line(command, tiny, t
 
 
 def test_a_run_that_diverges_ends_with_status_1_and_one_line(command, tiny, tmp_path):
-    ended = command("train.py", *tiny, "optimizer.lr=1e30", "schedule=constant", "trainer.precision=float32", cwd=tmp_path)
+    ended = command("train.py", *tiny, "watch=none", "optimizer.lr=1e30", "schedule=constant", "trainer.precision=float32", cwd=tmp_path)
     assert ended.status == 1
     error, = (line for line in ended.err.replace("\r", "\n").splitlines() if line.startswith("error: "))
     assert "the loss is nan" in error and "Traceback" not in ended.err
@@ -252,7 +252,7 @@ def test_runs_started_at_once_get_folders_of_their_own(tmp_path):
 
 
 def test_a_multirun_gives_every_job_its_whole_record(command, tiny, tmp_path):
-    ended = command("train.py", "-m", *tiny, "seed=1,2", "trainer.max_epochs=1", "hydra.sweep.dir=sweep", cwd=tmp_path)
+    ended = command("train.py", "-m", *tiny, "watch=none", "seed=1,2", "trainer.max_epochs=1", "hydra.sweep.dir=sweep", cwd=tmp_path)
     assert ended.status == 0, ended.err
     for job, seed in (("0", 1), ("1", 2)):
         folder = tmp_path / "sweep" / job
@@ -266,7 +266,7 @@ def test_a_multirun_gives_every_job_its_whole_record(command, tiny, tmp_path):
 def test_a_resume_by_command_goes_on_in_the_same_folder(finished, command, tiny, sounds, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "run")
-    ended = command("train.py", *tiny, f"data.root={sounds}", "trainer.max_epochs=3", "resume=run", "hydra.run.dir=run",
+    ended = command("train.py", *tiny, "watch=none", f"data.root={sounds}", "trainer.max_epochs=3", "resume=run", "hydra.run.dir=run",
                     cwd=tmp_path)
     assert ended.status == 0, ended.err
     assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["epoch"] == 2
@@ -341,7 +341,7 @@ def test_a_run_killed_at_any_moment_can_be_gone_on_with(tiny, shell, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_with_a_line_that_says_how_to_go_on(tiny, tmp_path):
-    process = start([*tiny, "trainer.max_epochs=5000"], cwd=tmp_path, until="checkpoints/last.ckpt")
+    process = start([*tiny, "watch=none", "trainer.max_epochs=5000"], cwd=tmp_path, until="checkpoints/last.ckpt")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -57,8 +57,10 @@ def last_of(folder: Path) -> dict:
 def one_thread():
     """Sums come out the same only with as many threads."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")  # which a run respects
+        torch.set_num_threads(1)
+        yield
     torch.set_num_threads(before)
 
 

@@ -83,7 +83,7 @@ def test_a_run_learns_the_same_with_and_without(compose, tiny, tmp_path, caplog)
     weights = []
     for switch in ("false", "true"):
         folder = tmp_path / switch
-        run.train(compose(*tiny, "model=melcnn", "trainer.max_epochs=2", "trainer.precision=float32",
+        run.train(compose(*tiny, "watch=none", "model=melcnn", "trainer.max_epochs=2", "trainer.precision=float32",
                           f"model.gradient_checkpointing={switch}"), folder)
         weights.append(torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"])
     assert "gradient checkpointing of 1 blocks" in caplog.messages  # the second of two: the first is too cheap
