@@ -234,7 +234,8 @@ def test_a_place_that_cannot_be_written_to_is_named_in_one_line(command, tiny, t
 
 
 def test_a_run_that_diverges_ends_with_status_1_and_one_line(command, tiny, tmp_path):
-    ended = command("train.py", *tiny, "watch=none", "optimizer.lr=1e30", "schedule=constant", "trainer.precision=float32", cwd=tmp_path)
+    ended = command("train.py", *tiny, "watch=none", "optimizer.lr=1e30", "schedule=constant", "trainer.precision=float32",
+                    cwd=tmp_path)
     assert ended.status == 1
     error, = (line for line in ended.err.replace("\r", "\n").splitlines() if line.startswith("error: "))
     assert "the loss is nan" in error and "Traceback" not in ended.err
@@ -252,7 +253,8 @@ def test_runs_started_at_once_get_folders_of_their_own(tmp_path):
 
 
 def test_a_multirun_gives_every_job_its_whole_record(command, tiny, tmp_path):
-    ended = command("train.py", "-m", *tiny, "watch=none", "seed=1,2", "trainer.max_epochs=1", "hydra.sweep.dir=sweep", cwd=tmp_path)
+    ended = command("train.py", "-m", *tiny, "watch=none", "seed=1,2", "trainer.max_epochs=1", "hydra.sweep.dir=sweep",
+                    cwd=tmp_path)
     assert ended.status == 0, ended.err
     for job, seed in (("0", 1), ("1", 2)):
         folder = tmp_path / "sweep" / job
@@ -266,8 +268,8 @@ def test_a_multirun_gives_every_job_its_whole_record(command, tiny, tmp_path):
 def test_a_resume_by_command_goes_on_in_the_same_folder(finished, command, tiny, sounds, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "run")
-    ended = command("train.py", *tiny, "watch=none", f"data.root={sounds}", "trainer.max_epochs=3", "resume=run", "hydra.run.dir=run",
-                    cwd=tmp_path)
+    ended = command("train.py", *tiny, "watch=none", f"data.root={sounds}", "trainer.max_epochs=3", "resume=run",
+                    "hydra.run.dir=run", cwd=tmp_path)
     assert ended.status == 0, ended.err
     assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["epoch"] == 2
 

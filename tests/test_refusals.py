@@ -45,8 +45,8 @@ def test_images_too_small_for_the_network_are_refused(command, tiny, tmp_path):
 def test_a_bad_file_met_by_a_loaders_worker_is_one_line(shell, tiny, sounds, tmp_path):
     shutil.copytree(sounds, tmp_path / "mine")
     (tmp_path / "mine" / "hum" / "hum3-A.wav").write_bytes(b"<html>404</html>")
-    ended = shell("train.py", *tiny, "watch=none", f"data.root={tmp_path / 'mine'}", "features.read=compute", "loader.num_workers=1",
-                  "features.normalize=none", f"hydra.run.dir={tmp_path / 'run'}", cwd=tmp_path)
+    ended = shell("train.py", *tiny, "watch=none", f"data.root={tmp_path / 'mine'}", "features.read=compute",
+                  "loader.num_workers=1", "features.normalize=none", f"hydra.run.dir={tmp_path / 'run'}", cwd=tmp_path)
     assert ended.status == 2 and "Traceback" not in ended.err
     assert [line for line in ended.err.splitlines() if line.startswith("error:") and "hum3-A.wav" in line]
 
