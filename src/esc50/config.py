@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -159,6 +160,12 @@ def sweep_folder() -> Path | None:
     """The folder of the sweep that this run belongs to, None outside a sweep."""
     hydra_config = HydraConfig.get()
     return Path(hydra_config.sweep.dir) if hydra_config.mode == RunMode.MULTIRUN else None
+
+
+def jobs_at_once() -> int:
+    """Runs of this sweep that the launcher starts at the same time on this machine."""
+    num_jobs = HydraConfig.get().launcher.get("n_jobs", 1)  # joblib's; -1 is one a core
+    return num_jobs if num_jobs > 0 else os.cpu_count() or 1
 
 
 def run_name(overrides: Sequence[str]) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from esc50.config import check, check_search
+from esc50.config import check, check_search, jobs_at_once
 from esc50.errors import ConfigError, Esc50Error
 from esc50.files import write_atomically
 from esc50.results.record import METRICS, read_metrics
 from esc50.results.runs import CONFIG, WITHOUT_EFFECT, differing_keys
+from esc50.training.threads import divide_cores
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ def train_one(cfg: DictConfig, folder: Path, *, sweep: Path) -> float | None:
     failure.txt and returned as NaN, which lets the others go on.
     """
     check_search(cfg)
+    divide_cores(jobs_at_once())
     failure = folder / FAILURE
     try:
         check(cfg)

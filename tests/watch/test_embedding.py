@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from esc50.features.recipe import Recipe
 from esc50.results.predictions import predictions_of, read_predictions
 from esc50.testing import restore_task
 from esc50.training.checkpoints import load_checkpoint
-from esc50.watch.embedding import Embedding, embed, in_eval_mode, neighbours_agree, sprite
+from esc50.watch.embedding import Embedding, neighbours_agree, sprite
 from esc50.watch.evaluation import Evaluation
 from esc50.watch.projector import read_config, sprite_sheet, write_projection
 
@@ -155,28 +156,22 @@ def evaluation_of(ended, task) -> Evaluation:
     data = build_batches(ended.cfg, ended.clips, ended.split)
     predictions = predictions_of(ended.split.val, np.array([clip.target for clip in ended.split.val]),
                                  np.full((len(ended.split.val), 3), 1 / 3), names=NAMES)
+    task.eval().on_test_epoch_start()
+    with torch.no_grad():
+        for batch in data.in_order("val"):
+            task.test_step(batch, 0)
     return Evaluation(role="val", step=0, predictions=predictions, data=data, task=task)
 
 
-def test_modes_random_numbers_and_statistics_stay_as_they_were(ended):
-    task = restore_task(load_checkpoint(ended.folder / "checkpoints" / "last.ckpt")).train()
-    first = next(module for module in task.model.modules() if not list(module.children()))
-    first.eval()  # as a part of a frozen body
-    modes = [module.training for module in task.modules()]
-    state, weights = torch.get_rng_state(), {key: value.clone() for key, value in task.state_dict().items()}
-    embed(evaluation_of(ended, task), np.arange(6), sprite_size=8)
-    assert [module.training for module in task.modules()] == modes
-    assert torch.equal(torch.get_rng_state(), state)
-    assert all(torch.equal(value, weights[key]) for key, value in task.state_dict().items())
-    assert all(parameter.requires_grad and parameter.grad is None for parameter in task.model.parameters())
-
-
-def test_modes_come_back_after_an_error():
-    model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.ReLU().eval())
-    with pytest.raises(KeyError), in_eval_mode(model):
-        assert not any(module.training for module in model.modules())
-        raise KeyError
-    assert [module.training for module in model.modules()] == [True, True, False]
+def test_a_network_without_embeddings_costs_a_line_in_the_log_and_no_more(ended, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    task = restore_task(load_checkpoint(ended.folder / "checkpoints" / "last.ckpt"))
+    forward = task.model.forward
+    task.model.forward = lambda x: {"logits": forward(x)["logits"]}
+    with SummaryWriter(tmp_path) as writer:
+        Embedding(every_n_epochs=1, max_clips=3, sprite_size=8).write(writer, evaluation_of(ended, task))
+    assert "no embeddings in TensorBoard: the network gives none" in caplog.messages
+    assert not (tmp_path / "embedding").exists()
 
 
 def test_neighbours_by_hand():

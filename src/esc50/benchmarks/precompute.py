@@ -65,8 +65,12 @@ def measure_precompute(clips: Sequence[Clip], recipe: Recipe, *, rounds: int) ->
 def peak_memory_mb(clips: Sequence[Clip], recipe: Recipe) -> float:
     """Largest resident memory of a fresh process that builds the store, in MB."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
+    pool = context.Pool(1)
+    try:
         return pool.apply(_peak, (list(clips), recipe))
+    finally:
+        pool.close()  # left by itself, not killed: it gives its semaphores back
+        pool.join()
 
 
 def _peak(clips: list[Clip], recipe: Recipe) -> float:

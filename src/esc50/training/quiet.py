@@ -1,11 +1,15 @@
 """Less talk from libraries."""
 
 import logging
+import os
 import warnings
 
 
 def quieten() -> None:
-    """Keep what a user can act upon and drop what libraries say about themselves."""
+    """Keep what a user can act upon and drop what libraries say about themselves, and what all but the first of several
+    processes say."""
+    if int(os.environ.get("LOCAL_RANK", "0")) > 0:
+        logging.getLogger().setLevel(logging.WARNING)
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in (".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",

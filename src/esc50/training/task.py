@@ -50,7 +50,7 @@ class Classifier(L.LightningModule):
         self._cache_frozen = cache_frozen
         self.num_shifts = 1  # circular shifts in time over which an evaluation averages (test-time augmentation)
         self._known: dict[str, Embeddings] = {}
-        self._outputs: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._outputs: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     # ------------------------------------------------------------------ forward
 
@@ -177,17 +177,22 @@ class Classifier(L.LightningModule):
     def _evaluate(self, batch: dict[str, Tensor], *, known: Embeddings | None = None) -> None:
         """Always in float32, whatever the precision of training: a score must not depend on the machine's habits."""
         with in_float32(self.device.type):
-            logits = self.model.head(known.of(batch["index"])) if known else self._shifted_logits(batch["input"])
-        self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu()))
+            if known:
+                embedding = known.of(batch["index"])
+                logits = self.model.head(embedding)
+            else:
+                found = self(batch["input"])
+                embedding = found.get("embedding", found["logits"][:, :0])
+                logits = self._averaged(found["logits"], batch["input"])
+        self._outputs.append((batch["index"].cpu(), batch["target"].cpu(), logits.cpu(), embedding.float().cpu()))
 
-    def _shifted_logits(self, stored: Tensor) -> Tensor:
-        """Logits; those of the mean probabilities where several shifts in time are averaged."""
-        if self.num_shifts == 1:
-            return self(stored)["logits"]
-        length = stored.shape[-1]
-        probs = [self(stored.roll(number * length // self.num_shifts, dims=-1))["logits"].softmax(dim=1)
-                 for number in range(self.num_shifts)]
-        return torch.stack(probs).mean(dim=0).clamp_min(torch.finfo(torch.float32).tiny).log()
+    def _averaged(self, logits: Tensor, stored: Tensor) -> Tensor:
+        """The logits of `stored`, or those of the mean probabilities where several shifts in time are averaged."""
+        probs = [logits.softmax(dim=1)]
+        for number in range(1, self.num_shifts):
+            shifted = stored.roll(number * stored.shape[-1] // self.num_shifts, dims=-1)
+            probs.append(self(shifted)["logits"].softmax(dim=1))
+        return logits if len(probs) == 1 else torch.stack(probs).mean(dim=0).clamp_min(torch.finfo(torch.float32).tiny).log()
 
     def on_validation_epoch_start(self) -> None:
         self._check_weights()
@@ -206,5 +211,12 @@ class Classifier(L.LightningModule):
     def evaluated(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the last evaluation, clip by clip: data set index `[clips]`, target `[clips]`, probabilities `[clips,
         classes]`."""
-        index, targets, logits = (torch.cat(parts).numpy() for parts in zip(*self._outputs, strict=True))
+        index, targets, logits, _ = self._evaluation()
         return index, targets, softmax(logits)
+
+    def embeddings(self) -> np.ndarray:
+        """Of the last evaluation: `[clips, features]`, without features where the model gives no embedding."""
+        return self._evaluation()[3]
+
+    def _evaluation(self) -> tuple[np.ndarray, ...]:
+        return tuple(torch.cat(parts).numpy() for parts in zip(*self._outputs, strict=True))

@@ -1,22 +1,19 @@
 """What has it learned? Where the network puts each clip before it decides, in TensorBoard's projector."""
 
-import contextlib
-from collections.abc import Iterator
+import logging
 from dataclasses import replace
 
 import numpy as np
-import torch
-from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.features.logmel import LogMelSpec, log_mel
 from esc50.features.picture import PICTURE
 from esc50.features.recipe import Recipe
-from esc50.training.precision import in_float32
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
 from esc50.watch.projector import write_projection
 
-CHUNK = 32  # clips at a time
+log = logging.getLogger(__name__)
+
 COLUMNS = ("class", "predicted", "filename")
 
 
@@ -24,7 +21,7 @@ class Embedding(EvaluationPanel):
     """Puts the embeddings of an evaluation's clips into the projector as `embedding/<role>`, the last ones only, with class,
     prediction and file name, and a sprite of `sprite_size` pixels a side; and writes `embedding/neighbours_<role>`.
 
-    Of more than `max_clips` clips, so many are taken at even distances. The network is run over them once more.
+    Of more than `max_clips` clips, so many are taken at even distances.
     """
 
     def __init__(self, *, every_n_epochs: int, max_clips: int, sprite_size: int):
@@ -34,39 +31,19 @@ class Embedding(EvaluationPanel):
     def write(self, writer: SummaryWriter, evaluation: Evaluation) -> None:
         predictions, number = evaluation.predictions, len(evaluation.clips)
         chosen = np.arange(number) if number <= self.max_clips else np.linspace(0, number - 1, self.max_clips).astype(int)
-        vectors, sprites = embed(evaluation, chosen, sprite_size=self.sprite_size)
+        vectors = evaluation.task.embeddings()[chosen]
+        if not vectors.size:
+            log.info("no embeddings in TensorBoard: the network gives none")
+            return
+        stored = evaluation.data.rows.take([evaluation.indices[i] for i in chosen])
+        recipe = evaluation.task.front_end.recipe
+        sprites = np.stack([sprite(values, recipe, size=self.sprite_size) for values in stored])
         names, targets = predictions.class_names, predictions.targets[chosen]
         rows = [(names[target], names[predicted], predictions.filenames[i])
                 for i, target, predicted in zip(chosen, targets, predictions.predicted[chosen], strict=True)]
         write_projection(writer.get_logdir(), f"embedding/{evaluation.role}", vectors, rows, columns=COLUMNS, sprites=sprites)
         if len(chosen) > 1:
             writer.add_scalar(f"embedding/neighbours_{evaluation.role}", neighbours_agree(vectors, targets), evaluation.step)
-
-
-def embed(evaluation: Evaluation, chosen: np.ndarray, *, sprite_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of the `chosen` clips, by their places in the evaluation: embeddings `[clips, features]` float32, computed as an
-    evaluation does, and sprites `[clips, size, size, 3]` uint8."""
-    task, dataset = evaluation.task, evaluation.data.datasets[evaluation.role]
-    device = next(task.model.parameters()).device
-    vectors, sprites = [], []
-    with torch.no_grad(), in_float32(device.type), in_eval_mode(task.model):
-        for start in range(0, len(chosen), CHUNK):
-            stored = dataset.__getitems__(chosen[start : start + CHUNK])["input"]
-            vectors.append(task(stored.to(device))["embedding"].float().cpu().numpy())
-            sprites += [sprite(values, task.front_end.recipe, size=sprite_size) for values in stored.numpy()]
-    return np.concatenate(vectors), np.stack(sprites)
-
-
-@contextlib.contextmanager
-def in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode; afterwards every module has the mode it had, of which a frozen body's is not its model's."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def sprite(stored: np.ndarray, recipe: Recipe, *, size: int) -> np.ndarray:
