@@ -105,7 +105,7 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> st
         "start-up": lambda: _startup(suite, rounds),
         "growth": lambda: measure_growth(suite.clips, ours, epoch_seconds=lambda some: _epoch(suite, some)),
         "inference": lambda: measure_inference(
-            {name: lambda name=name: suite.task(suite.model(name)) for name in BATCHES}, suite.clips, rounds=rounds - 1),
+            {name: lambda name=name: suite.task(suite.model(name)) for name in BATCHES}, suite.clips, rounds=max(1, rounds - 2)),
     }
     if torch.cuda.is_available():
         questions["GPU"] = lambda: _gpu(suite)

@@ -30,7 +30,11 @@ def train_one(cfg: DictConfig, folder: Path, *, sweep: Path) -> float | None:
     failure.txt and returned as NaN, which lets the others go on.
     """
     check_search(cfg)
-    divide_cores(jobs_at_once())
+    num_jobs = jobs_at_once()
+    divide_cores(num_jobs)
+    if num_jobs > 1 and cfg.loader.num_workers > 0:
+        log.info("loader.num_workers=0: a process of the joblib launcher may not start others")
+        cfg.loader.num_workers = 0
     failure = folder / FAILURE
     try:
         check(cfg)
