@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 DPI = 100
+MAX_LETTERS = 44  # of a line that fits above a panel
 TICKS_HZ = (50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
 
 
@@ -56,3 +57,10 @@ def tidy(axes: "Axes", title: str, *, grid: str = "y") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="0.9")
     axes.set_axisbelow(True)
+
+
+def shortened(text: str, *, most: int = MAX_LETTERS, end: bool = False) -> str:
+    """The start of a text that is too long for a panel, or its `end`, which is what tells files apart."""
+    if len(text) <= most:
+        return text
+    return "…" + text[1 - most:] if end else text[: most - 1] + "…"

@@ -9,6 +9,7 @@ from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50 import run
+from esc50.drawing import shortened
 from esc50.results.metrics import confusion_matrix
 from esc50.results.predictions import Predictions, read_predictions
 from esc50.watch.confusion import (
@@ -20,7 +21,6 @@ from esc50.watch.confusion import (
     most_confused,
     pairs_text,
     shares_of,
-    shortened,
 )
 from esc50.watch.evaluation import Evaluation
 
@@ -93,7 +93,7 @@ def test_where_nothing_is_confused_the_table_says_so():
 
 @pytest.mark.parametrize(("name", "short"), [("x" * 24, "x" * 24), ("x" * 25, "x" * 23 + "…")])
 def test_long_names_are_cut(name, short):
-    assert shortened(name) == short
+    assert shortened(name, most=24) == short
 
 
 # ------------------------------------------------------------------ pictures

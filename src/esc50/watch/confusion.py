@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
-from esc50.drawing import new_figure, tidy
+from esc50.drawing import new_figure, shortened, tidy
 from esc50.results.metrics import confusion_matrix
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
 from esc50.watch.text_table import text_table
@@ -80,7 +80,7 @@ class MatrixPicture:
 
         num_classes = len(class_names)
         side = min(MAX_NAMES, num_classes) * float(np.clip(5 / num_classes, ROW, 0.9))  # inches
-        margin = 0.9 + 0.065 * max(len(shortened(name)) for name in class_names)
+        margin = 0.9 + 0.065 * max(len(shortened(name, most=LONGEST_NAME)) for name in class_names)
         figure = new_figure(side + margin + 0.9, side + margin)
         figure.get_layout_engine().set(h_pad=0.1)
         self.axes = figure.add_subplot()
@@ -88,7 +88,7 @@ class MatrixPicture:
         self.image = self.axes.imshow(np.zeros((num_classes, num_classes)), cmap="Blues", interpolation="nearest",
                                         norm=PowerNorm(0.5, vmin=0, vmax=1), animated=True)
         named = range(0, num_classes, -(-num_classes // MAX_NAMES))
-        labels = [shortened(class_names[target]) for target in named]
+        labels = [shortened(class_names[target], most=LONGEST_NAME) for target in named]
         self.axes.set_xticks(named, labels, fontsize=7, rotation=90, parse_math=False)
         self.axes.set_yticks(named, labels, fontsize=7, parse_math=False)
         self.axes.set_xlabel("predicted class")
@@ -123,7 +123,7 @@ class ClassesPicture:
     """
 
     def __init__(self, class_names: tuple[str, ...], num_clips: np.ndarray, *, title: str):
-        self._names = [shortened(name) for name in class_names]
+        self._names = [shortened(name, most=LONGEST_NAME) for name in class_names]
         num_present = int((num_clips > 0).sum())
         num_bars = min(MAX_BARS, num_present)
         notes = [f"worst {num_bars} of {num_present}"] if num_bars < num_present else []
@@ -161,8 +161,3 @@ class ClassesPicture:
         for artist in (*self.bars, self._mean, *self.texts):
             self.axes.draw_artist(artist)
         return np.array(self._canvas.buffer_rgba())[:, :, :3]
-
-
-def shortened(name: str) -> str:
-    """A class's name, cut where it is too long for a picture."""
-    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME - 1]}…"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
-from esc50.drawing import new_figure, pixels, tidy
+from esc50.drawing import new_figure, pixels, shortened, tidy
 from esc50.results.reliability import ClassRanking, macro, rankings
-from esc50.watch.confusion import shortened
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
 from esc50.watch.text_table import text_table
 
@@ -81,7 +80,7 @@ def draw_curves(found: Sequence[ClassRanking], names: tuple[str, ...], *, title:
                                        label="another class" if len(ordered) > num_named else None))
     for place, ranking in enumerate(ordered[:num_named]):
         axes.plot(RECALLS, curves[place], color=colormaps["tab10"](place), linewidth=1.3,
-                  label=f"{ranking.average_precision:.2f}  {shortened(names[ranking.target])}")
+                  label=f"{ranking.average_precision:.2f}  {shortened(names[ranking.target], most=24)}")
     mean = macro(ranking.average_precision for ranking in found)
     axes.plot(RECALLS, curves.mean(axis=0), color="black", linewidth=2.5, label=f"{mean:.2f}  mean of {len(found)} classes")
     axes.set_xlim(0, 1.005)

@@ -10,7 +10,7 @@ import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.data.manifest import Clip
-from esc50.drawing import pixels
+from esc50.drawing import pixels, shortened
 from esc50.errors import DataError
 from esc50.features.picture import Picture, picture_of
 from esc50.features.recipe import Recipe
@@ -18,7 +18,7 @@ from esc50.results.predictions import Predictions
 from esc50.training.task import Classifier
 from esc50.watch.evaluation import Evaluation, EvaluationPanel, is_due, validation
 from esc50.watch.often_wrong import WrongCounts, clip_losses, write_often_wrong
-from esc50.watch.spectrogram_grid import draw_grid, shared_range, shortened
+from esc50.watch.spectrogram_grid import draw_grid, shared_range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,12 +11,12 @@ from torch.utils.tensorboard import SummaryWriter
 
 from esc50.augment.draws import Draws
 from esc50.data.manifest import Clip, class_names
-from esc50.drawing import pixels
+from esc50.drawing import pixels, shortened
 from esc50.features.front_end import FrontEnd
 from esc50.features.picture import Picture, picture_of
 from esc50.training.task import Classifier
 from esc50.watch.examples import read_all
-from esc50.watch.spectrogram_grid import draw_grid, shared_range, shortened
+from esc50.watch.spectrogram_grid import draw_grid, shared_range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

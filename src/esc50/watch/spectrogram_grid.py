@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_COLUMNS = 4
-MAX_LETTERS = 44  # of a line that fits above a panel
 RANGE_DB = 80.0  # shown below the loudest point of all panels
 # Inches.
 PANEL_WIDTH, PANEL_HEIGHT, GAP, TITLE = 2.9, 1.9, 0.15, 0.55
@@ -57,10 +56,3 @@ def shared_range(pictures: Sequence[Picture]) -> tuple[float, float]:
     """`(floor, ceiling)` in dB: from the loudest point of all pictures down."""
     ceiling = max(float(picture.decibels.max()) for picture in pictures)
     return ceiling - RANGE_DB, ceiling
-
-
-def shortened(text: str, *, most: int = MAX_LETTERS, end: bool = False) -> str:
-    """The start of a text that is too long for a panel, or its `end`, which is what tells files apart."""
-    if len(text) <= most:
-        return text
-    return "…" + text[1 - most:] if end else text[: most - 1] + "…"
