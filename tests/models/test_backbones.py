@@ -172,6 +172,15 @@ def test_timm_networks_take_spectrograms_and_learn_with_all_they_have():
     assert net.eval()(torch.randn(1, 3, 64, 431))["logits"].shape == (1, 7)
 
 
+@pytest.mark.parametrize("name", ["mobilenetv3_small_100", "convnext_atto"])
+def test_timm_networks_with_a_layer_before_their_classifier_keep_it(name):
+    net = TimmNet(num_classes=7, name=name, weights=None).eval()
+    with torch.no_grad():
+        found = net(torch.zeros(1, 1, 64, 128))
+    assert found["logits"].shape == (1, 7)
+    torch.testing.assert_close(net.head(found["embedding"]), found["logits"])
+
+
 def test_timm_networks_of_fixed_size_get_resized_input():
     net = TimmNet(num_classes=7, name="vit_tiny_patch16_224", weights=None).eval()
     assert net.size == (224, 224)

@@ -96,7 +96,9 @@ class TimmNet(_Pretrained):
             raise DataError(f"the weights of {name} are not in timm's cache and could not be downloaded"
                             f" ({type(error).__name__}); model.weights=null trains from scratch") from None
         config = body.pretrained_cfg
-        head = make_head(body.num_features, num_classes=num_classes, hidden=hidden, dropout=dropout)
+        # Some nets have a layer between their features and the classifier, which stays.
+        num_features = getattr(body, "head_hidden_size", body.num_features)
+        head = make_head(num_features, num_classes=num_classes, hidden=hidden, dropout=dropout)
         super().__init__(body, head, size=tuple(config["input_size"][-2:]) if not accepts(body, (1, 3, *PROBE_SIZE)) else None)
 
 
