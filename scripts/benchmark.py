@@ -6,7 +6,7 @@ import sys
 import hydra
 from omegaconf import DictConfig
 
-from esc50.config import check, readable_errors, run_folder
+from esc50.config import check, chosen, readable_errors, run_folder
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="benchmark")
@@ -15,7 +15,7 @@ def main(cfg: DictConfig) -> None:
         check(cfg)
         from esc50 import suite
 
-        print(suite.run(cfg, run_folder(), make_cfg=lambda overrides: hydra.compose("config", overrides),
+        print(suite.run(cfg, run_folder(), make_cfg=lambda overrides: hydra.compose("config", overrides), data=chosen("data"),
                         command=shlex.join(["python", *sys.argv])))
 
 

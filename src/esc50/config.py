@@ -181,6 +181,11 @@ def run_name(overrides: Sequence[str]) -> str:
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
+def chosen(group: str) -> str:
+    """The option of a config group that this run was started with."""
+    return HydraConfig.get().runtime.choices[group]
+
+
 def run_folder() -> Path:
     """The folder that Hydra gave to this run."""
     return Path(HydraConfig.get().runtime.output_dir)

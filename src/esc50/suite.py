@@ -49,16 +49,17 @@ MakeCfg = Callable[[list[str]], DictConfig]
 class Suite:
     """What all questions share: the clips, and configurations of single runs on them."""
 
-    def __init__(self, cfg: DictConfig, make_cfg: MakeCfg, folder: Path):
+    def __init__(self, cfg: DictConfig, make_cfg: MakeCfg, folder: Path, *, data: str):
         self.clips = build_clips(cfg)
         self.num_classes = len(class_names(self.clips))
         self.folder = folder
         self._make_cfg = make_cfg
-        self._places = [f"data.root={cfg.data.root}", f"paths.data={cfg.paths.data}", f"paths.store={cfg.paths.store}"]
+        self.places = [f"data={data}", f"data.root={cfg.data.root}", f"paths.data={cfg.paths.data}",
+                       f"paths.store={cfg.paths.store}"]
 
     def cfg(self, *overrides: str) -> DictConfig:
         """A run's configuration on these clips, without augmentation."""
-        return self._make_cfg(["data=synthetic", *self._places, "split=all", "augment=none", *overrides])
+        return self._make_cfg([*self.places, "split=all", "augment=none", *overrides])
 
     def model(self, name: str, *overrides: str) -> DictConfig:
         """The same for one of the three models, from scratch, at the batch size that it is measured with."""
@@ -86,11 +87,11 @@ class Suite:
             trainer.fit(task, datamodule=data)
 
 
-def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, command: str) -> str:
-    """Answer every question and write the report into `folder`; returns it as text."""
+def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, data: str, command: str) -> str:
+    """Answer every question on the data of the option `data` and write the report into `folder`; returns it as text."""
     quieten()
     keep_freed_memory()
-    suite, rounds = Suite(cfg, make_cfg, folder), ROUNDS[cfg.suite]
+    suite, rounds = Suite(cfg, make_cfg, folder, data=data), ROUNDS[cfg.suite]
     clips = suite.clips[: PRECOMPUTE_CLIPS[cfg.suite]]
     book, ours = build_recipe(suite.cfg(*BOOK_FEATURES)), build_recipe(suite.cfg())
     questions: dict[str, Callable[[], Measurement]] = {
@@ -173,8 +174,7 @@ def _frozen(suite: Suite) -> Measurement:
 def _startup(suite: Suite, rounds: int) -> Measurement:
     cfg = suite.cfg()
     build_rows(cfg, suite.clips, build_recipe(cfg))
-    settings = ["data=synthetic", f"data.root={cfg.data.root}", f"paths.data={cfg.paths.data}",
-                f"paths.store={cfg.paths.store}", "model=melcnn", "trainer.max_epochs=1", "watch=none"]
+    settings = [*suite.places, "model=melcnn", "trainer.max_epochs=1", "watch=none"]
     return measure_startup(Path(__file__).resolve().parents[2] / "train.py", settings, rounds=rounds)
 
 
