@@ -1,6 +1,5 @@
 """TensorBoard over a finished run, in a real browser: the curves are on the page."""
 
-import re
 import shutil
 import socket
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 from esc50 import run
 
 CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
-WAIT, RELOAD = 240, 30  # seconds, for a page or a server on a busy machine
+WAIT = 120  # seconds, for a page or a server on a busy machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and its driver are not installed"),
               pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -75,12 +74,8 @@ def test_the_scalar_tags_of_a_finished_run_are_on_the_page(address, browser):
     text, found = "", set()
     deadline = time.monotonic() + WAIT
     while found != wanted and time.monotonic() < deadline:
-        shown_for = time.monotonic() + RELOAD
-        while found != wanted and time.monotonic() < shown_for:
-            time.sleep(0.5)
-            text = browser.find_element("tag name", "body").text
-            found = set(re.findall(r"[\w/]+", text)) & wanted
-        if found != wanted:
-            browser.refresh()  # a page that missed an answer of a busy server does not ask again
+        time.sleep(0.5)
+        text = "".join(browser.find_element("tag name", "body").text.split())  # the page breaks long tags before a slash
+        found = {tag for tag in wanted if tag in text}
     assert found == wanted
     assert "run/tensorboard" in text
