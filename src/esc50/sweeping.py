@@ -36,6 +36,7 @@ def train_one(cfg: DictConfig, folder: Path, *, sweep: Path) -> float | None:
         log.info("loader.num_workers=0: a process of the joblib launcher may not start others")
         cfg.loader.num_workers = 0
     failure = folder / FAILURE
+    failure.unlink(missing_ok=True)
     try:
         check(cfg)
         return _train_or_skip(cfg, folder, sweep)
@@ -57,7 +58,6 @@ def _train_or_skip(cfg: DictConfig, folder: Path, sweep: Path) -> float | None:
     config["trainer"]["precision"], _ = run.precision_of(cfg)
     if (done := finished_twin(config, sweep)) is not None:
         log.info("this run is finished, in %s", done)
-        (folder / FAILURE).unlink(missing_ok=True)
         return read_metrics(done)["val_accuracy"]
     if (folder / METRICS).is_file():
         keys = differing_keys(config, _config_of(folder), free=FREE_KEYS)
@@ -65,7 +65,6 @@ def _train_or_skip(cfg: DictConfig, folder: Path, sweep: Path) -> float | None:
     if (folder / "checkpoints" / "last.ckpt").is_file():
         log.info("going on with %s", folder)
         cfg.resume = str(folder)
-    (folder / FAILURE).unlink(missing_ok=True)
     return run.train(cfg, folder)
 
 

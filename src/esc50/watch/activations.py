@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from esc50.errors import TrainingError
-from esc50.watch.layers import ACTIVATIONS, is_shown, sample, watched_layers, write_histograms
+from esc50.watch.layers import ACTIVATIONS, is_shown, sample, warn_once, watched_layers, write_histograms
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Activations(L.Callback):
         self._outputs: dict[str, Outputs] = {}
         self._silent_for: dict[str, Tensor] = {}  # shown steps in a row, of each unit of a layer
         self._warned: set[str] = set()
+        self._warn = partial(warn_once, log, self._warned)
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is None:
@@ -101,12 +103,6 @@ class Activations(L.Callback):
         if dead > self.dead_above:
             self._warn([name], f"{dead:.0%} of {len(found.silent)} units are dead, they gave 0 for every clip of"
                                f" {self.steps_in_a_row} shown steps in a row; try a lower optimizer.lr")
-
-    def _warn(self, names: Sequence[str], finding: str) -> None:
-        """Of each layer once a run; what follows a broken layer is broken too and not worth a line each."""
-        if new := [name for name in names if name not in self._warned]:
-            self._warned.update(new)
-            log.warning("layer %s: %s", ", ".join(new), finding)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

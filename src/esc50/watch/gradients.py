@@ -4,13 +4,14 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import lightning as L
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from esc50.watch.layers import is_shown, sample, watched_layers, write_histograms
+from esc50.watch.layers import is_shown, sample, warn_once, watched_layers, write_histograms
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class Gradients(L.Callback):
         self._watched: dict[str, nn.Module] = {}
         self._vanished_for: dict[str, int] = {}  # shown steps in a row
         self._warned: set[str] = set()
+        self._warn = partial(warn_once, log, self._warned)
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is not None:
@@ -65,12 +67,6 @@ class Gradients(L.Callback):
             if self._vanished_for[name] >= self.steps_in_a_row:
                 self._warn([name], f"gradients vanish, none was as large as {self.vanish_below:g} in {self.steps_in_a_row} shown"
                                    f" steps in a row up to step {step}; this layer does not learn any more")
-
-    def _warn(self, names: Sequence[str], finding: str) -> None:
-        """Of each layer once a run; where one is broken others are too, and not worth a line each."""
-        if new := [name for name in names if name not in self._warned]:
-            self._warned.update(new)
-            log.warning("layer %s: %s", ", ".join(new), finding)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

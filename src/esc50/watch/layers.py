@@ -1,5 +1,6 @@
 """What panels of layers share: which layers and which steps are shown, and how their values become a histogram."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -79,3 +80,10 @@ def write_histograms(writer: SummaryWriter, samples: Mapping[str, Tensor], step:
     fetched = torch.cat([values.float() for values in samples.values()]).cpu() if samples else torch.empty(0)
     for tag, values in zip(samples, fetched.split([len(values) for values in samples.values()]), strict=True):
         writer.add_histogram(tag, values, step, bins=BINS)
+
+
+def warn_once(log: logging.Logger, warned: set[str], names: Sequence[str], finding: str) -> None:
+    """Name each layer once a run, all of a finding in one line: where one is broken, others are too. `warned` remembers."""
+    if new := [name for name in names if name not in warned]:
+        warned.update(new)
+        log.warning("layer %s: %s", ", ".join(new), finding)
