@@ -7,7 +7,9 @@ from pathlib import Path
 import lightning as L
 import pytest
 
-from esc50 import run
+from filelock import FileLock
+
+from esc50 import run, sweeping
 from esc50.config import run_name
 
 
@@ -72,6 +74,25 @@ def test_an_interrupted_sweep_goes_on_in_the_middle_of_its_run(command, settings
     assert "this run is finished" in went_on.out and "going on with" in went_on.out
     for fold, metrics in metrics_in(tmp_path / "whole").items():
         assert metrics_in(tmp_path / "sweep")[fold]["test_loss"] == pytest.approx(metrics["test_loss"], rel=1e-5)
+
+
+def test_a_run_that_another_process_is_at_is_waited_for(tmp_path, monkeypatch, compose):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    other = FileLock(tmp_path / "run" / sweeping.LOCK)
+    order = []
+
+    def note_and_let_go(message: str, *args) -> None:
+        if "another process" in message:
+            order.append("waited")
+            other.release()
+
+    monkeypatch.setattr(sweeping, "jobs_at_once", lambda: 1)
+    monkeypatch.setattr(sweeping.log, "info", note_and_let_go)
+    monkeypatch.setattr(run, "train", lambda cfg, folder: order.append("trained") or 0.5)
+    other.acquire()
+    assert sweeping.train_one(compose("model=melcnn"), tmp_path / "run", sweep=tmp_path) == 0.5
+    assert order == ["waited", "trained"]
 
 
 def test_a_run_that_fails_is_named_and_the_others_are_run(command, settings, tmp_path):

@@ -2,10 +2,12 @@
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 from esc50.config import check, check_search, jobs_at_once
@@ -20,13 +22,15 @@ log = logging.getLogger(__name__)
 # Two runs of a sweep on data in different places are two runs.
 FREE_KEYS = tuple(key for key in WITHOUT_EFFECT if key != "data.root")
 FAILURE = "failure.txt"  # what went wrong, in the folder of a run that failed
+LOCK = ".lock"  # held by the process that trains in the folder; the system lets go of it however that process ends
 
 
 def train_one(cfg: DictConfig, folder: Path, *, sweep: Path) -> float | None:
     """Train as `run.train` does, in `folder` of the sweep in the folder `sweep`.
 
     A run with this configuration that is finished, anywhere in the sweep, is not repeated; one that was interrupted in
-    `folder` is resumed. Raises ConfigError where no run of a search could ever succeed. What else fails is logged, noted in
+    `folder` is resumed; one that another process is at (a job that outlived a killed sweep, or the same sweep on another
+    machine) is waited for. Raises ConfigError where no run of a search could ever succeed. What else fails is logged, noted in
     failure.txt and returned as NaN, which lets the others go on.
     """
     check_search(cfg)
@@ -35,6 +39,26 @@ def train_one(cfg: DictConfig, folder: Path, *, sweep: Path) -> float | None:
     if num_jobs > 1 and cfg.loader.num_workers > 0:
         log.info("loader.num_workers=0: a process of the joblib launcher may not start others")
         cfg.loader.num_workers = 0
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone_in(folder):
+        return _train_or_report(cfg, folder, sweep)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        log.info("another process trains in %s; waiting for it to end", folder)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _train_or_report(cfg: DictConfig, folder: Path, sweep: Path) -> float | None:
     failure = folder / FAILURE
     failure.unlink(missing_ok=True)
     try:
