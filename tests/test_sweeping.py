@@ -6,7 +6,6 @@ from pathlib import Path
 
 import lightning as L
 import pytest
-
 from filelock import FileLock
 
 from esc50 import run, sweeping
