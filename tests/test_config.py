@@ -9,7 +9,7 @@ import pytest
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
-from esc50.config import check, check_evaluate, nodes
+from esc50.config import check, check_script, nodes
 from esc50.errors import ConfigError
 from esc50.rules import rule_for
 
@@ -407,9 +407,9 @@ def test_evaluation_wants_a_checkpoint_that_is_there(compose, sounds):
             (["checkpoint=/no/such"], "checkpoint=/no/such: no such file or folder"), \
             ([f"checkpoint={sounds}", "data.root=/no/such"], "data.root=/no/such: no such file or folder"):
         with pytest.raises(ConfigError) as caught:
-            check_evaluate(compose(*overrides, name="evaluate"))
+            check_script(compose(*overrides, name="evaluate"), "evaluate")
         assert str(caught.value) == message
-    check_evaluate(compose(f"checkpoint={sounds}", name="evaluate"))
+    check_script(compose(f"checkpoint={sounds}", name="evaluate"), "evaluate")
 
 
 def test_checking_imports_nothing_heavy():

@@ -1,12 +1,15 @@
 """scripts/explain.py draws the map of any recording from a checkpoint alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import soundfile
 from PIL import Image
 
-from esc50.config import check_explain
+from esc50.config import check_script
 from esc50.errors import ConfigError, DataError
+from esc50.inference.recordings import recordings_of
 from esc50.stages.explanation import pictures_of
 
 
@@ -78,10 +81,23 @@ def test_the_picture_is_that_of_the_class_asked_for(trained, place, command, mon
     assert not np.array_equal(seen[2].map, seen[3].map) and seen[3].map.shape == seen[2].map.shape == (32, 26)
 
 
-def test_a_long_recording_is_explained_by_its_beginning(trained, tmp_path, command):
-    soundfile.write(tmp_path / "long.wav", np.random.default_rng(0).uniform(-0.5, 0.5, 16000), 8000)
-    ended = command("scripts/explain.py", f"checkpoint={trained}", "input=long.wav", cwd=tmp_path)
-    assert "long.wav (the first 0.5 of 2.0 s): " in ended.out
+def test_a_long_recording_has_a_row_for_each_of_its_most_telling_windows(trained, sounds, tmp_path, command, monkeypatch):
+    from esc50.stages import explanation
+
+    parts = [soundfile.read(sounds / name)[0][:4000] for name in ("hum/hum0-A.wav", "hiss/hiss0-A.wav", "hum/hum1-A.wav")]
+    soundfile.write(tmp_path / "long.wav", np.concatenate(parts), 8000)
+    seen = []
+    original = explanation.draw_maps
+    monkeypatch.setattr(explanation, "draw_maps", lambda clips, recipe: (seen.append(clips), original(clips, recipe))[1])
+    for rows in (2, 6):
+        ended = command("scripts/explain.py", f"checkpoint={trained}", "input=long.wav", "class=hum", f"rows={rows}",
+                        cwd=tmp_path)
+        assert ended.status == 0, ended.err
+    few, whole = seen
+    assert [clip.name for clip in whole] == ["long.wav, 0.0-0.5 s", "long.wav, 0.5-1.0 s", "long.wav, 1.0-1.5 s"]
+    least = min(whole, key=lambda clip: clip.prob)
+    assert [clip.name for clip in few] == [clip.name for clip in whole if clip is not least]
+    assert {clip.explained for clip in whole} == {"hum"}
 
 
 @pytest.mark.parametrize(("setting", "message"), [
@@ -103,23 +119,25 @@ def test_what_cannot_be_is_refused_in_one_line(setting, message, trained, place,
 def test_what_is_missing_is_named_at_once(compose, sounds):
     for overrides, problems in (
             ([], ["checkpoint needs a value; write checkpoint=a run folder or checkpoint file",
-                  "input needs a value; write input=an audio file or a folder of them"]),
+                  "input needs a value; write input=an audio file, a folder of them, or - for a recording on stdin"]),
             ([f"checkpoint={sounds}", "input=/no/such"], ["input=/no/such: no such file or folder"]),
             ([f"checkpoint={sounds}", f"input={sounds}", "class=[hum]", "layer={a: 1}"],
-             ["class: wanted a name or null", "layer: wanted a name or null"])):
+             ["class=['hum']: wanted a name or null", "layer={'a': 1}: wanted a name or null"])):
         with pytest.raises(ConfigError) as caught:
-            check_explain(compose(*overrides, name="explain"))
+            check_script(compose(*overrides, name="explain"), "explain")
         assert [line.strip() for line in str(caught.value).splitlines()][-len(problems):] == problems
-    check_explain(compose(f"checkpoint={sounds}", f"input={sounds}", name="explain"))
+    check_script(compose(f"checkpoint={sounds}", f"input={sounds}", name="explain"), "explain")
 
 
 def test_recordings_of_one_name_have_pictures_of_their_own(tmp_path):
     for name in ("a.wav", "a.mp3", "b.flac", ".hidden/c.wav", "__MACOSX/d.wav", "e.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    places = {path.name: place.as_posix() for path, place in pictures_of(tmp_path).items()}
+    with recordings_of(str(tmp_path)) as names:
+        places = {path.name: place.as_posix() for path, place in pictures_of(names, tmp_path).items()}
     assert places == {"a.mp3": "a.png", "a.wav": "a.wav.png", "b.flac": "b.png"}
-    assert pictures_of(tmp_path / "e.txt") == {tmp_path / "e.txt": (tmp_path / "e.png").relative_to(tmp_path)}
+    with recordings_of(str(tmp_path / "e.txt")) as names:  # a file is taken whatever its name
+        assert pictures_of(names, tmp_path / "e.txt") == {tmp_path / "e.txt": Path("e.png")}
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="no audio files"):
-        pictures_of(tmp_path / "empty")
+    with pytest.raises(DataError, match="no audio files"), recordings_of(str(tmp_path / "empty")):
+        pass

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from esc50.config import check, check_evaluate, readable_errors
+from esc50.config import check, check_script, readable_errors
 from esc50.errors import ConfigError, DataError
 
 
@@ -73,4 +73,4 @@ def test_values_that_cannot_work_are_named(overrides, part, compose, sounds):
 
 def test_a_checkpoint_given_as_a_number_is_looked_for_like_any_other(compose):
     with pytest.raises(ConfigError, match="checkpoint=123: no such file or folder"):
-        check_evaluate(compose("checkpoint=123", name="evaluate"))
+        check_script(compose("checkpoint=123", name="evaluate"), "evaluate")

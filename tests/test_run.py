@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 from esc50 import run, testing
 from esc50.build.data import build_clips, build_split
+from esc50.build.restore import restore_task
 from esc50.errors import ConfigError, DataError, TrainingError
 from esc50.results.predictions import read_predictions, softmax
 from esc50.training.checkpoints import load_checkpoint
@@ -153,7 +154,7 @@ def test_the_official_split_tests_the_last_epoch_and_selects_nothing(config, tmp
 
 def by_hand(cfg, weights: dict, stored: dict) -> np.ndarray:
     """Probabilities of the test clips from the weights, without Trainer, in float32."""
-    task = testing.restore_task(stored).eval()
+    task = restore_task(stored).eval()
     task.load_state_dict(weights)
     recipe = task.front_end.recipe
     clips = build_split(cfg, build_clips(cfg)).test

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from esc50.errors import ConfigError, Esc50Error
 from esc50.relations import RELATIONS, Values, files, outside, search
-from esc50.rules import rule_for
+from esc50.rules import SCRIPT_RULES, rule_for
 
 # What the YAML of a component says about it and its constructor does not take.
 FACTS = {
@@ -30,7 +30,6 @@ REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, 
 # Overrides that the name of a run does not tell: where things lie, and how the sweep is run.
 SILENT = ("hydra", "sweep=", "paths.", "watch")
 LONGEST_NAME = 80
-MOST_SHIFTS = 100
 INTERRUPTED = 130  # exit status, as shells know it
 
 
@@ -56,26 +55,16 @@ def check_data(cfg: DictConfig) -> None:
     _refuse([*files(of), *_places(of)])
 
 
-def check_evaluate(cfg: DictConfig) -> None:
-    """The same for the few keys of scripts/evaluate.py."""
-    _refuse([*_absent(cfg, "checkpoint", "a run folder or checkpoint file"),
-             *([] if cfg.data.root is None else _absent(cfg.data, "root", "a folder", within="data.")),
-             *([] if type(cfg.shifts) is int and 1 <= cfg.shifts <= MOST_SHIFTS else
-               [f"shifts={cfg.shifts}: wanted a whole number from 1 to {MOST_SHIFTS}"])])
-
-
-def check_explain(cfg: DictConfig) -> None:
-    """The same for the few keys of scripts/explain.py."""
-    _refuse([*_absent(cfg, "checkpoint", "a run folder or checkpoint file"),
-             *_absent(cfg, "input", "an audio file or a folder of them"),
-             *(f"{key}: wanted a name or null" for key in ("class", "layer") if isinstance(cfg[key], DictConfig | ListConfig))])
-
-
-def _absent(cfg: DictConfig, key: str, meaning: str, *, within: str = "") -> list[str]:
-    value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
-    if value is None:
-        return [f"{within}{key} needs a value; write {within}{key}={meaning}"]
-    return [] if Path(str(value)).exists() else [f"{within}{key}={value}: no such file or folder"]
+def check_script(cfg: DictConfig, script: str) -> None:
+    """The same for the few keys of a script that takes a checkpoint, by the script's name."""
+    values, problems = Values(OmegaConf.to_container(cfg, resolve=True)), []
+    for key, rule in SCRIPT_RULES[script].items():
+        value = values[key]
+        if value == "???" or (value is None and not rule.optional):
+            problems.append(f"{key} needs a value; write {key}={rule.wanted()}")
+        elif problem := rule.problem(str(value) if rule.kind is str and type(value) in (int, float, bool) else value):
+            problems.append(f"{key}={'null' if value is None else value}: {problem}")
+    _refuse(problems)
 
 
 def places(cfg: DictConfig, key: str) -> list[Path]:

@@ -136,6 +136,15 @@ def files(of: Values) -> Iterator[str]:
         yield f"resume={of['resume']}: no such run folder or checkpoint"
 
 
+def scored(of: Values) -> Iterator[str]:
+    """A score is quoted for what has none."""
+    if of.has("scored_by") and of["scored_by"] is not None:
+        if of.has("split.protocol") and of["split.protocol"] != "all":
+            yield f"scored_by={of['scored_by']}: split={of['split.protocol']} has a score of its own; it is for split=all"
+        if not Path(of["scored_by"]).is_dir():
+            yield f"scored_by={of['scored_by']}: no such folder; give that of the sweep that measured this recipe"
+
+
 def data(of: Values) -> Iterator[str]:
     """What a data set is made by."""
     if of.has("data.source_pattern"):
@@ -165,4 +174,4 @@ def outside(root: str, places: dict[str, str | Path]) -> list[str]:
             for key, place in places.items() if Path(place).resolve().is_relative_to(Path(root).resolve())]
 
 
-RELATIONS = (pair, spectrogram, length, colours, slots, masks, ranges, files, data, training)
+RELATIONS = (pair, spectrogram, length, colours, slots, masks, ranges, files, scored, data, training)

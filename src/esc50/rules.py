@@ -4,12 +4,14 @@ import difflib
 import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What a value must be: a `kind` within `low`..`high` or one of `choices`; null where `optional`."""
+    """What a value must be: a `kind` within `low`..`high` or one of `choices`; null where `optional`. A `Path` must exist,
+    unless it is one of the `choices`; `meaning` says what is wanted where the kind does not."""
 
     kind: type = str
     low: float = -math.inf
@@ -17,11 +19,16 @@ class Rule:
     above: float = -math.inf
     choices: tuple[str, ...] = ()
     optional: bool = False
+    meaning: str = ""
 
     def problem(self, value: Any) -> str | None:
         """Why `value` is not acceptable, as "wanted ...", or None."""
         if value is None:
             return None if self.optional else f"wanted {self.wanted()}"
+        if self.kind is Path:
+            plain = isinstance(value, str | int | float)
+            found = plain and (str(value) in self.choices or Path(str(value)).exists())
+            return None if found else "no such file or folder" if plain else f"wanted {self.wanted()}"
         number = self.kind in (int, float)
         right = isinstance(value, int | float) if self.kind is float else isinstance(value, self.kind)
         if not right or (number and isinstance(value, bool)):
@@ -36,7 +43,9 @@ class Rule:
         return None
 
     def wanted(self) -> str:
-        if self.choices:
+        if self.meaning:
+            text = self.meaning
+        elif self.choices:
             text = "one of " + ", ".join(self.choices)
         else:
             text = {int: "a whole number", float: "a number", bool: "true or false", str: "a text",
@@ -78,7 +87,7 @@ RULES = {
     "watch.*.num_pairs": _int(1), "watch.*.num_named": _int(0, 10), "watch.*.num_bins": _int(1, 100),
     "watch.*.max_clips": _int(1, 5000), "watch.*.sprite_size": _int(8, 100), "watch.*.dead_above": _real(0, 1),
     "watch.*.steps_in_a_row": _int(1), "watch.*.vanish_below": _real(0), "watch.*.explode_above": POSITIVE,
-    "fold": _int(1, 5), "seed": _int(0, 2**31 - 1), "resume": Rule(optional=True),
+    "fold": _int(1, 5), "seed": _int(0, 2**31 - 1), "resume": Rule(optional=True), "scored_by": Rule(optional=True),
     "report_optimistic": YES_NO, "objective": _one_of("val_accuracy", optional=True),
     "checkpoint.monitor": _one_of("val_accuracy", "val_loss", "val_top5", "val_macro_f1"),
     "checkpoint.save_top_k": _int(1), "early_stopping.patience": _int(1, optional=True),
@@ -121,6 +130,23 @@ RULES = {
     "trainer.channels_last": YES_NO, "trainer.cache_frozen": YES_NO,
     "trainer.profile": _one_of("parts", "trace", optional=True), "trainer.compile": YES_NO, "trainer.deterministic": YES_NO,
     "trainer.detect_anomaly": YES_NO, "trainer.check_data": YES_NO, "trainer.overfit_batches": _int(1, optional=True),
+}
+
+
+CHECKPOINT = Rule(kind=Path, meaning="a run folder or checkpoint file")
+INPUT = Rule(kind=Path, choices=("-",), meaning="an audio file, a folder of them, or - for a recording on stdin")
+NAME = Rule(optional=True, meaning="a name")
+
+# The same for the scripts that take a checkpoint and few other keys.
+SCRIPT_RULES = {
+    "evaluate": {"checkpoint": CHECKPOINT, "data.root": Rule(kind=Path, optional=True, meaning="a folder"),
+                 "shifts": _int(1, 100)},
+    "explain": {"checkpoint": CHECKPOINT, "input": INPUT, "class": NAME, "layer": NAME, "window": _real(above=0, optional=True),
+                "hop": _real(above=0, optional=True), "rows": _int(1, 20)},
+    "predict": {"checkpoint": CHECKPOINT, "input": INPUT, "format": _one_of("table", "csv", "jsonl"), "top": _int(1),
+                "window": _real(above=0, optional=True), "hop": _real(above=0, optional=True),
+                "min_probability": _real(0, 1, optional=True), "max_entropy": _real(0, 1, optional=True),
+                "batch_size": _int(1)},
 }
 
 

@@ -18,6 +18,8 @@ from esc50.data.folds import write_split
 from esc50.data.manifest import class_names
 from esc50.errors import DataError
 from esc50.files import write_atomically
+from esc50.results.record import read_metrics
+from esc50.results.standing import cross_validated
 from esc50.testing import check_same_clips, facts, test
 from esc50.training.checkpoints import (
     Description,
@@ -25,6 +27,7 @@ from esc50.training.checkpoints import (
     checkpoint_callback,
     checkpoint_state,
     copy_checkpoints,
+    describe,
     find_last_checkpoint,
     is_finished,
     load_checkpoint,
@@ -58,6 +61,7 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
         check_same_config(config, stored["esc50"]["config"])
         copy_checkpoints(source, folder)
         source = folder / "checkpoints" / source.name
+    standing, names_then = cross_validated(cfg.scored_by, config) if cfg.scored_by else (None, None)
     with write_atomically(folder / "config.yaml") as temporary:
         OmegaConf.save(OmegaConf.create(config), temporary)
 
@@ -68,6 +72,9 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     split, names = build_split(cfg, clips), class_names(clips)
     if len(names) < 2:
         raise DataError(f"{cfg.data.root} has one class only, {names[0]}; there is nothing to tell apart, wanted two or more")
+    if standing and names != names_then:
+        raise DataError(f"scored_by={cfg.scored_by}: its runs have the classes {', '.join(names_then)}, the data at"
+                        f" {cfg.data.root} has {', '.join(names)}; give the sweep on the same data")
     if stored:
         check_same_clips(stored, split, names, cfg.data.root)
     if cfg.trainer.check_data:
@@ -109,6 +116,8 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
     record = {"checkpoint": chosen.resolve().relative_to(folder.resolve()).as_posix(),
               **facts(cfg, split, names), "seconds": round(time.monotonic() - started, 1),
               "train_seconds": round(fit_seconds, 1)}
+    if standing is not None:
+        record |= {"scored_by": standing}
     if optimistic is not None:
         record |= {"optimistic_test_accuracy": optimistic.accuracy, "optimistic_epoch": optimistic.epoch}
     if cfg.trainer.overfit_batches is not None:
@@ -116,7 +125,17 @@ def train(cfg: DictConfig, folder: Path) -> float | None:
                  " test score below means nothing", len(split.train), cfg.trainer.overfit_batches,
                  100 * trainer.callback_metrics.get("accuracy/train", float("nan")))
     last_step = max(trainer.global_step, stored["global_step"] if stored else 0)
-    return test(load_checkpoint(chosen), data, folder, record, started, step=last_step)
+    value = test(load_checkpoint(chosen), data, folder, record, started, step=last_step)
+    describe(chosen, **what_it_is_worth(read_metrics(folder)))
+    return value
+
+
+def what_it_is_worth(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """What the tested checkpoint should tell whoever uses it: the temperature of its probabilities, None where no validation
+    clips were there to fit it to; the score of its test, None where nothing was tested; and that of its recipe, if known."""
+    tested = metrics["test_accuracy"] is not None
+    score = {key: metrics[key] for key in ("test_accuracy", "protocol", "fold", "clips")} if tested else None
+    return {"temperature": metrics["temperature"], "score": score, "scored_by": metrics.get("scored_by")}
 
 
 def settle_precision(cfg: DictConfig, stored: Mapping[str, Any] | None) -> None:

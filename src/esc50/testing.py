@@ -13,7 +13,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from esc50.batches import ClipBatches
 from esc50.build.data import build_clips, build_split
-from esc50.build.task import build_task, build_watch
+from esc50.build.restore import restore_task
+from esc50.build.task import build_watch
 from esc50.build.trainer import build_batches
 from esc50.config import check_data
 from esc50.data.folds import Split, fingerprint, write_split
@@ -22,6 +23,7 @@ from esc50.errors import DataError
 from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, predictions_of, write_predictions
 from esc50.results.record import git_commit, versions, write_metrics
+from esc50.results.reliability import fit_temperature
 from esc50.training.checkpoints import find_checkpoint, load_checkpoint
 from esc50.training.precision import available
 from esc50.training.quiet import quieten
@@ -60,16 +62,6 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None, n
     return test(stored, data, folder, record, started, step=stored["global_step"], num_shifts=num_shifts)
 
 
-def restore_task(stored: Mapping[str, Any]) -> Classifier:
-    """The task of a loaded checkpoint, with its weights; nothing is downloaded."""
-    cfg = OmegaConf.create(stored["esc50"]["config"])
-    if "weights" in cfg.model:
-        cfg.model.weights = None
-    task = build_task(cfg, num_classes=len(stored["esc50"]["class_names"]))
-    task.load_state_dict(stored["state_dict"])
-    return task
-
-
 def check_same_clips(stored: Mapping[str, Any], split: Split, names: tuple[str, ...], root: str) -> None:
     """Raise DataError where the clips or classes of now are not those of a loaded checkpoint."""
     known = stored["esc50"]
@@ -105,16 +97,18 @@ def test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: dic
     trainer = L.Trainer(accelerator=available(config["trainer"]["accelerator"]), devices=1, precision="32-true",
                         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                         default_root_dir=folder)
-    found, tested = {}, None
+    found, tested, temperature = {}, None, None
     for role in ("val", "test"):
         predictions = predict_role(trainer, task, data, role, names) if data.split.roles()[role] else None
         values = score(predictions) if predictions else dict.fromkeys(SCORES)
         found |= {f"{role}_{name}": values[name] for name in SCORES}
+        if predictions and role == "val":
+            temperature = fit_temperature(predictions.probs, predictions.targets)
         if predictions and role == "test":
             tested = predictions
             write_predictions(predictions, folder / "predictions.csv")
     record |= {"parameters": sum(parameter.numel() for parameter in task.model.parameters()),
-               "seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
+               "temperature": temperature, "seconds": round(time.monotonic() - started, 1), "epoch": stored["epoch"] + 1}
     write_metrics({**{key: found[key] for key in ("test_accuracy", "val_accuracy")}, **found, **record}, folder)
     final = {f"final/{name}": value for name, value in found.items() if value is not None}
     # What an earlier test wrote from this step on is taken back.
@@ -126,7 +120,9 @@ def test(stored: Mapping[str, Any], data: ClipBatches, folder: Path, record: dic
         log.info("test accuracy %.4f on %d clips, fold %d, run folder %s", found["test_accuracy"], len(data.split.test),
                  record["fold"], folder)
     else:
-        log.info("trained on all %d clips, nothing tested (split=all), run folder %s", len(data.split.train), folder)
+        other = record.get("scored_by")
+        recipe = f"; its recipe scores {other['accuracy_mean']:.4f} over {other['folds']} folds" if other else ""
+        log.info("trained on all %d clips, nothing tested (split=all)%s, run folder %s", len(data.split.train), recipe, folder)
     return found["val_accuracy"]
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from esc50 import run, testing
+from esc50.build.restore import restore_task
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_an_evaluation_averages_the_probabilities_of_several_shifts(compose, set
     rows = build_rows(cfg, clips, build_recipe(cfg))
     number = {clip.filename: index for index, clip in enumerate(clips)}
     stored = torch.from_numpy(rows.take([number[name] for name in found.filenames]))
-    task = testing.restore_task(load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")).eval()
+    task = restore_task(load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")).eval()
     frames = stored.shape[-1]
     with torch.no_grad():
         probs = sum(task(stored.roll(number * frames // 3, dims=-1))["logits"].softmax(dim=1) for number in range(3)) / 3

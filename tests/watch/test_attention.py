@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 from esc50 import run
+from esc50.build.restore import restore_task
 from esc50.errors import ConfigError
 from esc50.results.predictions import read_predictions
-from esc50.testing import restore_task
 from esc50.training.checkpoints import load_checkpoint
 from esc50.watch import attention
 from esc50.watch.attention import Attention, varied

@@ -16,10 +16,10 @@ from werkzeug.test import Client
 
 from esc50 import run
 from esc50.build.data import build_clips, build_recipe, build_rows, build_split
+from esc50.build.restore import restore_task
 from esc50.build.trainer import build_batches
 from esc50.features.recipe import Recipe
 from esc50.results.predictions import predictions_of, read_predictions
-from esc50.testing import restore_task
 from esc50.training.checkpoints import load_checkpoint
 from esc50.watch.embedding import Embedding, neighbours_agree, sprite
 from esc50.watch.evaluation import Evaluation

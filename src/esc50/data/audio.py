@@ -36,15 +36,16 @@ def readable_suffixes() -> frozenset[str]:
     return frozenset(names | {".wave", ".aif", ".oga", ".opus"})
 
 
-def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, pad: str = "zero") -> np.ndarray:
+def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, pad: str = "zero",
+         start: int = 0) -> np.ndarray:
     """Read a file as mono float32 `[time]` within -1..1 at `sample_rate` Hz.
 
     Channels are averaged, other rates are resampled with soxr (HQ), samples beyond full scale are clipped. With
-    `num_samples` the clip is cut there, or padded as `fit_length` says. The content decides the format, not the suffix.
-    Raises DataError, naming file and reason, for anything that is not a whole, finite, non-empty recording.
+    `num_samples` the clip is cut there, or padded as `fit_length` says; `start`, in samples at `sample_rate`, is where it
+    begins: nothing but that part is read. The content decides the format, not the suffix. Raises DataError, naming file
+    and reason, for anything that is not a whole, finite, non-empty recording.
     """
     import soundfile
-    import soxr
 
     path = Path(path)
     if not path.is_file():
@@ -55,11 +56,14 @@ def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, 
             if file.frames > 2**62:  # a FLAC written to a pipe; libsndfile fails at its end
                 raise DataError(f"{path}: the header does not say how long the recording is, write it again")
             rate, exact = file.samplerate, file.subtype == "PCM_16"
-            frames = file.frames
+            first, ahead = _begin(start, rate, sample_rate)
+            frames = file.frames - first
             if num_samples is not None:
-                frames = min(frames, math.ceil((num_samples / sample_rate + MARGIN_SECONDS) * rate))
+                frames = min(frames, math.ceil(((ahead + num_samples) / sample_rate + MARGIN_SECONDS) * rate))
+            if first:
+                file.seek(first)
             # Decoding 16-bit files to int16 and scaling here is several times faster than libsndfile's own scaling.
-            data = file.read(frames, dtype="int16" if exact else "float32", always_2d=True)
+            data = file.read(max(0, frames), dtype="int16" if exact else "float32", always_2d=True)
     except (RuntimeError, OSError, TypeError) as error:  # TypeError: a file named .raw, whose rate nobody knows
         raise DataError(f"{path}: not readable as audio ({_reason(error)}); libsndfile reads WAV, FLAC, OGG, MP3, AIFF"
                         " and others, convert it to one of these") from None
@@ -67,13 +71,33 @@ def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, 
         raise DataError(f"{path}: holds no samples")
     if not exact and not np.isfinite(data).all():
         raise DataError(f"{path}: holds samples that are not finite")
-    waveform = to_mono(data.astype(np.float32) * np.float32(1 / 32768) if exact else data, name=str(path))
+    waveform = resample(to_mono(data.astype(np.float32) * np.float32(1 / 32768) if exact else data, name=str(path)), rate,
+                        sample_rate, name=str(path))[ahead:]
+    if len(waveform) == 0:
+        raise DataError(f"{path}: nothing left from second {start / sample_rate:g} on")
+    return waveform if num_samples is None else fit_length(waveform, num_samples, pad=pad)
+
+
+def _begin(start: int, rate: int, sample_rate: int) -> tuple[int, int]:
+    """Where to begin in a file at `rate` Hz for what begins at `start` at `sample_rate` Hz: its frame, a little earlier and
+    such that both rates have a whole sample there, and by how many samples at `sample_rate` that is earlier."""
+    if rate == sample_rate or start == 0:
+        return start, 0
+    divisor = math.gcd(rate, sample_rate)
+    native, target = rate // divisor, sample_rate // divisor  # so many samples of both take the same time
+    steps = max(0, math.floor(start / target - MARGIN_SECONDS * rate / native))
+    return steps * native, start - steps * target
+
+
+def resample(waveform: np.ndarray, rate: int, sample_rate: int, *, name: str) -> np.ndarray:
+    """`[time]` at `rate` Hz to `[time]` at `sample_rate` Hz, within -1..1. Raises DataError where nothing is left."""
+    import soxr
+
     if rate != sample_rate:
         waveform = soxr.resample(waveform, rate, sample_rate, quality="HQ").astype(np.float32, copy=False)
         if len(waveform) == 0:
-            raise DataError(f"{path}: too short to resample from {rate} to {sample_rate} Hz")
-    waveform = np.clip(waveform, -1.0, 1.0)
-    return waveform if num_samples is None else fit_length(waveform, num_samples, pad=pad)
+            raise DataError(f"{name}: too short to resample from {rate} to {sample_rate} Hz")
+    return np.clip(waveform, -1.0, 1.0)
 
 
 def seconds_of(path: str | Path) -> float:

@@ -61,7 +61,7 @@ def leaderboard(runs: Sequence[Run]) -> list[Entry]:
     check_same_task(runs)
     groups = systems(runs)
     names = names_of([members[0].config for members in groups])
-    ours = [_entry(name, members) for name, members in zip(names, groups, strict=True)]
+    ours = [entry(name, members) for name, members in zip(names, groups, strict=True)]
     return sorted([*ours, *published(runs[0].predictions.class_names)], key=lambda entry: -entry.accuracy_mean)
 
 
@@ -136,7 +136,8 @@ def bootstrap(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _entry(name: str, members: Sequence[Run]) -> Entry:
+def entry(name: str, members: Sequence[Run]) -> Entry:
+    """The line of one system, whose runs `members` are."""
     correct = correct_clips(members)
     accuracies = {fold: float(np.mean(list(clips.values()))) for fold, clips in sorted(correct.items())}
     values = np.array([value for clips in correct.values() for value in clips.values()])

@@ -14,7 +14,7 @@ from esc50.results.record import METRICS, read_metrics
 CONFIG = "config.yaml"
 PREDICTIONS = "predictions.csv"
 # What makes no other result: where things lie, how they are watched and how fast they are read.
-WITHOUT_EFFECT = ("paths", "watch", "resume", "trainer.profile", "data.root", "data.creates", "data.download_to",
+WITHOUT_EFFECT = ("paths", "watch", "resume", "scored_by", "trainer.profile", "data.root", "data.creates", "data.download_to",
                   "data.archive", "data.url", "data.folds_csv", "loader.num_workers", "loader.memory_limit_gb",
                   "features.colormap")
 

@@ -20,6 +20,7 @@ from esc50.data.manifest import class_names
 from esc50.files import write_atomically
 from esc50.training.lr_finder import find_lr as range_test
 from esc50.training.memory import keep_freed_memory
+from esc50.training.precision import device_for
 from esc50.training.threads import share_cores
 from esc50.watch.lr_page import draw_curve
 
@@ -32,7 +33,7 @@ def find_lr(cfg: DictConfig, folder: Path) -> None:
     keep_freed_memory()
     share_cores(num_workers=cfg.loader.num_workers)
     clips = build_clips(cfg)
-    device = L.Fabric(accelerator=cfg.trainer.accelerator, devices=1).device
+    device = device_for(cfg.trainer.accelerator)
     task = build_task(cfg, num_classes=len(class_names(clips))).to(device)
     data = build_batches(cfg, clips, build_split(cfg, clips))
     task.front_end.fit(data.rows, data.datasets["train"].indices)

@@ -118,6 +118,14 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:120]
 
 
+def describe(path: Path, **facts: Any) -> None:
+    """Add plain-data `facts` to what the checkpoint `path` says of itself."""
+    stored = load_checkpoint(path)
+    stored["esc50"] |= facts
+    with write_atomically(path) as temporary:
+        torch.save(stored, temporary)
+
+
 def checkpoint_state(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What `BestAndLast` remembered when this checkpoint was written."""
     return next(state for name, state in stored["callbacks"].items() if name.startswith(BestAndLast.__name__))

@@ -30,6 +30,11 @@ def available(accelerator: str) -> str:
     return accelerator if here.get(accelerator, True) else "auto"
 
 
+def device_for(accelerator: str) -> torch.device:
+    """The device of an `accelerator` such as `auto`, or of what this machine has instead."""
+    return L.Fabric(accelerator=available(accelerator), devices=1).device
+
+
 def resolve_precision(requested: str, *, model: str, accelerator: str, compiled: bool = False) -> tuple[str, str]:
     """`(precision, reason)` for what the trainer asks (`auto`, `float32`, `bfloat16`) and what the model's own YAML says;
     `compiled`: whether torch.compile is used."""
