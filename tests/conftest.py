@@ -5,6 +5,8 @@ import io
 import logging
 import os
 import runpy
+import shutil
+import socket
 import subprocess
 import sys
 import warnings
@@ -160,3 +162,30 @@ def events() -> Callable[[Path], SimpleNamespace]:
             tag: [(event.step, event.value) for event in content.Scalars(tag)] for tag in tags["scalars"]})
 
     return read
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def browser():
+    """Chromium without a window, driven by selenium; its log of requests is kept."""
+    chromium, driver = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("Chromium and its driver are not installed")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,2000"):
+        options.add_argument(argument)
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    yield opened
+    opened.quit()

@@ -14,8 +14,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "conf" / "experiment").glob("*.yaml"))]
 # Scripts that take no configuration of a run.
 KEYS_OF = {"scripts/evaluate.py": {"checkpoint", "data.root", "shifts"}, "scripts/leaderboard.py": {"runs"},
-           "scripts/explain.py": {"checkpoint", "input", "class", "layer", "window", "hop", "rows"}, "scripts/compare.py": {"a", "b"},
-           "scripts/ensemble.py": {"runs", "weights"},
+           "scripts/explain.py": {"checkpoint", "input", "class", "layer", "window", "hop", "rows"},
+           "scripts/compare.py": {"a", "b"}, "scripts/ensemble.py": {"runs", "weights"},
+           "scripts/export.py": {"checkpoint", "format", "quantize", "input", "data.root"},
+           "scripts/serve.py": {"checkpoint", "port", "host", "max_megabytes", "max_seconds"},
            "scripts/predict.py": {"checkpoint", "input", "format", "top", "window", "hop", "min_probability", "max_entropy"}}
 COMMAND = re.compile(r"^[ #]*(?:.*&& )?(python (?:train|scripts/\w+)\.py[^#\n`<]*)", re.MULTILINE)
 COMMANDS = sorted({(page.name, match.strip()) for page in PAGES for match in COMMAND.findall(page.read_text("utf-8"))})

@@ -1,7 +1,5 @@
 """TensorBoard over a finished run, in a real browser: the curves are on the page."""
 
-import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -13,17 +11,9 @@ import pytest
 
 from esc50 import run
 
-CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
 WAIT = 120  # seconds, for a page or a server on a busy machine
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and its driver are not installed"),
-              pytest.mark.filterwarnings("ignore::ResourceWarning")]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
 def wait_for_tags(url: str, server: subprocess.Popen) -> None:
@@ -41,34 +31,19 @@ def wait_for_tags(url: str, server: subprocess.Popen) -> None:
 
 
 @pytest.fixture
-def browser():
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,2000"):
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def address(compose, tiny, tmp_path):
+def address(compose, tiny, free_port, tmp_path):
     """Where TensorBoard shows a run of a second."""
     run.train(compose(*tiny, "watch=default"), tmp_path / "run")
-    port = free_port()
-    server = subprocess.Popen([str(Path(sys.executable).with_name("tensorboard")), "--logdir", str(tmp_path), "--port", str(port),
-                               "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}/"
+    server = subprocess.Popen([str(Path(sys.executable).with_name("tensorboard")), "--logdir", str(tmp_path), "--port",
+                               str(free_port), "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{free_port}/"
     wait_for_tags(url, server)
     yield url
     server.terminate()
     server.wait(timeout=30)
 
 
-def test_the_scalar_tags_of_a_finished_run_are_on_the_page(address, browser):
+def test_the_scalar_tags_of_a_finished_run_are_on_the_page(browser, address):
     wanted = {"loss/val", "lr/head", "grad/norm"}
     browser.get(f"{address}?tagFilter=^(loss/val|lr/head|grad/norm)$#timeseries")
     text, found = "", set()

@@ -64,6 +64,8 @@ def check_script(cfg: DictConfig, script: str) -> None:
             problems.append(f"{key} needs a value; write {key}={rule.wanted()}")
         elif problem := rule.problem(str(value) if rule.kind is str and type(value) in (int, float, bool) else value):
             problems.append(f"{key}={'null' if value is None else value}: {problem}")
+    if script == "export" and values["quantize"] is True and values["format"] == "torch":
+        problems.append("quantize=true: eight bits are for format=onnx")
     _refuse(problems)
 
 

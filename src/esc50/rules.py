@@ -147,6 +147,12 @@ SCRIPT_RULES = {
                 "window": _real(above=0, optional=True), "hop": _real(above=0, optional=True),
                 "min_probability": _real(0, 1, optional=True), "max_entropy": _real(0, 1, optional=True),
                 "batch_size": _int(1)},
+    "export": {"checkpoint": CHECKPOINT, "format": _one_of("onnx", "torch"), "quantize": YES_NO,
+               "input": Rule(kind=Path, optional=True, meaning="an audio file or a folder of them"),
+               "data.root": Rule(kind=Path, optional=True, meaning="a folder")},
+    "serve": {"checkpoint": CHECKPOINT, "host": Rule(), "port": _int(1, 65535), "max_megabytes": POSITIVE,
+              "max_seconds": POSITIVE, "min_probability": _real(0, 1, optional=True),
+              "max_entropy": _real(0, 1, optional=True)},
 }
 
 

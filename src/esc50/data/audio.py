@@ -60,11 +60,14 @@ def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, 
             frames = file.frames - first
             if num_samples is not None:
                 frames = min(frames, math.ceil(((ahead + num_samples) / sample_rate + MARGIN_SECONDS) * rate))
-            if first:
+            if first and file.seekable():
                 file.seek(first)
+            elif first:  # GSM 6.10 and such: decoded up to there
+                file.read(first, dtype="int16")
             # Decoding 16-bit files to int16 and scaling here is several times faster than libsndfile's own scaling.
             data = file.read(max(0, frames), dtype="int16" if exact else "float32", always_2d=True)
-    except (RuntimeError, OSError, TypeError) as error:  # TypeError: a file named .raw, whose rate nobody knows
+    # TypeError: a file named .raw, whose rate nobody knows; UnicodeError: a name that is no UTF-8.
+    except (RuntimeError, OSError, TypeError, UnicodeError) as error:
         raise DataError(f"{path}: not readable as audio ({_reason(error)}); libsndfile reads WAV, FLAC, OGG, MP3, AIFF"
                         " and others, convert it to one of these") from None
     if len(data) == 0:

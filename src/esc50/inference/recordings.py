@@ -1,6 +1,7 @@
 """What a model is given: recordings of any length, as files or as samples, cut into windows of the length it learnt."""
 
 import contextlib
+import math
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ class Cut:
     def check(self, recipe: Recipe) -> None:
         """Raise ConfigError where the model cannot take such windows."""
         for name, value in (("window", self.window), ("hop", self.hop)):
-            if value is not None and value * recipe.sample_rate < 1:
+            if value is not None and not 1 <= value * recipe.sample_rate < math.inf:
                 raise ConfigError(f"{name}={value:g}: wanted seconds, a number above 0")
         if self.window is not None and self.window > recipe.seconds:
             raise ConfigError(f"window={self.window:g}: the model was trained on {recipe.seconds:g} seconds; wanted no more than"
@@ -52,7 +53,7 @@ class Piece:
 
 def window_starts(num_samples: int, *, window: int, hop: int) -> list[int]:
     """Where the windows of a recording begin, all in samples. One that is no longer than a window, give or take 1 %, is one
-    window; the last window of a longer one ends with the recording, so that nothing is left out and nothing padded."""
+    window; the last window of a longer one ends with the recording, give or take as much, and nothing is padded."""
     if num_samples <= (1 + SHORT) * window:
         return [0]
     starts = list(range(0, num_samples - window + 1, hop))
@@ -102,9 +103,10 @@ def _mono(samples: np.ndarray) -> np.ndarray:
         samples = samples / FULL_SCALE[samples.dtype.name]
     elif samples.dtype.kind != "f":
         raise DataError(f"samples of type {samples.dtype}: wanted floating point within -1 to 1, int16 or int32")
+    with np.errstate(over="ignore"):  # what float32 cannot hold is said below
+        samples = samples.astype(np.float32)
     if not np.isfinite(samples).all():
         raise DataError("samples that are not finite")
-    samples = samples.astype(np.float32)
     return audio.to_mono(samples[:, None] if samples.ndim == 1 else samples, name="the samples")
 
 
@@ -118,7 +120,8 @@ def recordings_of(source: str) -> Iterator[dict[Path, str]]:
             path.write_bytes(sys.stdin.buffer.read())
             yield {path: STDIN}
     else:
-        yield {path: str(path) for path in _files_in(Path(source))}
+        # A name that is no UTF-8 is written with its odd bytes escaped: streams refuse them.
+        yield {path: str(path).encode("utf-8", "backslashreplace").decode() for path in _files_in(Path(source))}
 
 
 def _files_in(source: Path) -> list[Path]:

@@ -49,7 +49,7 @@ def _csv_line(values: Any) -> str:
 def table(prediction: Prediction) -> str:
     """What a person reads of one recording: its answer, the most probable classes, and of a long one the time-line."""
     width = max(len(guess.label) for guess in prediction.top)
-    lines = [f"{prediction.file}  {_clock(prediction.seconds)}  {prediction.label}"]
+    lines = [f"{prediction.file}  {clock(prediction.seconds)}  {prediction.label}"]
     lines += [f"  {guess.label:{width}}  {guess.probability:6.1%}  {'█' * round(BAR * guess.probability)}".rstrip()
               for guess in prediction.top]
     return "\n".join([*lines, *(f"  {stretch}" for stretch in timeline(prediction.timeline))])
@@ -57,10 +57,10 @@ def table(prediction: Prediction) -> str:
 
 def timeline(stretches: tuple[Window, ...]) -> list[str]:
     """A line a stretch of one label: from, to, label, mean probability of its windows."""
-    return [f"{_clock(one.start)} - {_clock(one.end)}  {one.label} ({one.probability:.1%})" for one in stretches]
+    return [f"{clock(one.start)} - {clock(one.end)}  {one.label} ({one.probability:.1%})" for one in stretches]
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """`1:02:03.4` with hours, `2:03.4` without."""
     minutes, rest = divmod(round(seconds, 1), 60)
     hours, minutes = divmod(int(minutes), 60)

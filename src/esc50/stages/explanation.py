@@ -2,17 +2,18 @@
 
 import difflib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from esc50.errors import ConfigError, DataError
-from esc50.explain.cam import check_layer, grad_cam, model_input
-from esc50.explain.map_picture import ExplainedClip, draw_maps
+from esc50.explain.cam import check_layer, model_input
+from esc50.explain.map_picture import draw_maps
 from esc50.files import write_atomically
-from esc50.inference.predictor import Predictor, load
-from esc50.inference.recordings import STDIN, Cut, Piece, pieces_of_file, recordings_of
+from esc50.inference.maps import explained
+from esc50.inference.predictor import load
+from esc50.inference.recordings import STDIN, Cut, pieces_of_file, recordings_of
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +24,9 @@ def explain(checkpoint: str | Path, source: str, folder: Path, *, class_name: st
     below a folder in its subfolders.
 
     `class_name`: the class whose map is drawn, None for the predicted one; `layer` as in `grad_cam`. A long recording has a
-    row for each window (`window` and `hop` as in `Predictor.predict`), no more than `num_rows`: those where the class is most
-    probable. Returns one line for each recording that could not be read. Raises ConfigError for an unknown class or layer,
-    DataError for a bad checkpoint or where there is nothing to read.
+    row for each window (`window` and `hop` as in `Predictor.predict`), no more than `num_rows`: the most probable ones.
+    Returns one line for each recording that could not be read. Raises ConfigError for an unknown class or layer, DataError
+    for a bad checkpoint or where there is nothing to read.
     """
     model = load(checkpoint)
     if class_name is not None and class_name not in model.class_names:
@@ -50,27 +51,9 @@ def explain(checkpoint: str | Path, source: str, folder: Path, *, class_name: st
             picture = folder / pictures[path]
             with write_atomically(picture) as temporary:
                 draw_maps(clips, model.recipe).savefig(temporary, format="png")
-            best = max(clips, key=lambda clip: clip.prob)
-            log.info("%s: %s, probability %.3f, map in %s", name, best.explained, best.prob, picture)
+            labels = ", ".join(f"{clip.explained} (probability {clip.prob:.3f})" for clip in clips)
+            log.info("%s: %s, map in %s", name, labels, picture)
     return problems
-
-
-def explained(model: Predictor, pieces: Iterable[Piece], name: str, *, class_name: str | None, layer: str | None,
-              num_rows: int) -> list[ExplainedClip]:
-    """The windows of a recording with the map of the class `class_name`, or of the one predicted for the whole: the `num_rows`
-    where it is most probable, in order of time. Raises DataError as `audio.read`."""
-    chosen: list[tuple[Piece, np.ndarray]] = [(piece, model.probabilities(piece.stored[None])[0]) for piece in pieces]
-    mean = np.mean([probs for _, probs in chosen], axis=0)
-    target = int(mean.argmax()) if class_name is None else model.class_names.index(class_name)
-    is_long = len(chosen) > 1
-    chosen = sorted(chosen, key=lambda one: -one[1][target])[:num_rows]
-    clips = []
-    for piece, probs in sorted(chosen, key=lambda one: one[0].start):
-        seconds = f", {piece.start:.1f}-{piece.end:.1f} s" if is_long else ""
-        values = grad_cam(model.task.model, model_input(model.task, piece.stored[None]), [target], layer=layer)[0]
-        clips.append(ExplainedClip(name=f"{name}{seconds}", stored=piece.stored, map=values,
-                                   explained=model.class_names[target], prob=float(probs[target])))
-    return clips
 
 
 def pictures_of(paths: Sequence[Path] | dict[Path, str], source: Path) -> dict[Path, Path]:
