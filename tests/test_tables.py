@@ -26,7 +26,7 @@ def test_a_leaderboard_has_both_systems_and_is_printed_and_written(sweeps, comma
 
 
 def test_a_comparison_and_an_ensemble_are_printed_and_written(sweeps, command):
-    ended = command("scripts/compare.py", "a=small", "b=large", "hydra.run.dir=compared", cwd=sweeps)
+    ended = command("scripts/compare.py", "a=small", "b=larg*/fold_*", "hydra.run.dir=compared", cwd=sweeps)
     assert ended.status == 0, ended.err
     assert (sweeps / "compared" / "comparison.md").read_text(encoding="utf-8") in ended.out
     assert "12 clips of folds 1, 2, paired" in ended.out

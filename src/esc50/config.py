@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import hashlib
 import os
 import re
@@ -70,9 +71,11 @@ def check_script(cfg: DictConfig, script: str) -> None:
 
 
 def places(cfg: DictConfig, key: str) -> list[Path]:
-    """The folders that `key` names, one or a list. Raises ConfigError where one is missing."""
+    """The folders that `key` names, one or a list; a pattern such as `outputs/sweep/*seed_1*` names all that match. Raises
+    ConfigError where one is missing."""
     value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
-    found = [Path(str(one)) for one in (value if isinstance(value, ListConfig) else [value]) if one is not None]
+    named = [str(one) for one in (value if isinstance(value, ListConfig) else [value]) if one is not None]
+    found = [place for one in named for place in sorted(map(Path, glob.glob(one))) or [Path(one)]]
     if not found:
         raise ConfigError(f"{key} needs a value; write {key}=the folder of a run or a sweep")
     _refuse([f"{key}={place}: no such folder" for place in found if not place.is_dir()])
