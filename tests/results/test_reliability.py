@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 
 from esc50.results.predictions import softmax
-from esc50.results.reliability import calibration, macro, rank, rankings
+from esc50.results.reliability import TEMPERATURES, calibration, fit_temperature, macro, rank, rankings
 
 
 def two_classes(confidences: list[float], right: list[bool]) -> tuple[np.ndarray, np.ndarray]:
@@ -128,3 +128,23 @@ def test_where_only_one_class_occurs_there_is_no_area_to_tell_it_from_others():
 
 def test_macro_leaves_out_what_is_not_defined():
     assert macro([0.5, None, 1.0]) == 0.75
+
+
+def scaled(probs: np.ndarray, temperature: float) -> np.ndarray:
+    powers = probs ** (1 / temperature)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def test_the_temperature_that_made_probabilities_wrong_is_found():
+    rng = np.random.default_rng(0)
+    true = scaled(rng.dirichlet(np.ones(5), 20_000), 1.0)
+    targets = np.array([rng.choice(5, p=one) for one in true])
+    for temperature in (0.5, 1.0, 3.0):  # probabilities too sure by so much
+        assert fit_temperature(scaled(true, 1 / temperature), targets) == pytest.approx(temperature, rel=0.05)
+
+
+def test_a_few_clips_that_are_all_right_or_all_wrong_ask_for_no_temperature_beyond_the_bounds():
+    probs = np.array([[0.9, 0.1], [0.2, 0.8], [1.0, 0.0]])
+    right, wrong = np.array([0, 1, 0]), np.array([1, 0, 1])
+    low, high = TEMPERATURES
+    assert low <= fit_temperature(probs, right) < 0.1 and 10 < fit_temperature(probs, wrong) <= high

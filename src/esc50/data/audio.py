@@ -57,6 +57,7 @@ def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, 
                 raise DataError(f"{path}: the header does not say how long the recording is, write it again")
             rate, exact = file.samplerate, file.subtype == "PCM_16"
             first, ahead = _begin(start, rate, sample_rate)
+            first = min(first, file.frames)
             frames = file.frames - first
             if num_samples is not None:
                 frames = min(frames, math.ceil(((ahead + num_samples) / sample_rate + MARGIN_SECONDS) * rate))
