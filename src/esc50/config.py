@@ -75,7 +75,8 @@ def places(cfg: DictConfig, key: str) -> list[Path]:
     ConfigError where one is missing."""
     value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
     named = [str(one) for one in (value if isinstance(value, ListConfig) else [value]) if one is not None]
-    found = [place for one in named for place in sorted(map(Path, glob.glob(one))) or [Path(one)]]
+    # Path.glob takes no pattern that begins at the root.
+    found = [place for one in named for place in sorted(map(Path, glob.glob(one))) or [Path(one)]]  # noqa: PTH207
     if not found:
         raise ConfigError(f"{key} needs a value; write {key}=the folder of a run or a sweep")
     _refuse([f"{key}={place}: no such folder" for place in found if not place.is_dir()])
