@@ -76,10 +76,14 @@ def worth(description: Mapping[str, Any]) -> str:
     elif other is not None:
         spread = "" if other["accuracy_std"] is None else f" +- {other['accuracy_std']:.1%}"
         tested = (f"The model was trained on all clips and has no test score of its own; its recipe was cross-validated at"
-                  f" {other['accuracy_mean']:.1%}{spread} ({other['folds']} folds, {other['seeds']} seeds,"
+                  f" {other['accuracy_mean']:.1%}{spread} ({_count(other['folds'], 'fold')}, {_count(other['seeds'], 'seed')},"
                   f" {other['selection']}).")
     else:
         tested = "The model has no test score."
     calibrated = description.get("temperature") is not None
     return tested + (" Its probabilities are calibrated on validation clips." if calibrated else
                      " Its probabilities are uncalibrated: no validation clips were there to fit them to.")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")

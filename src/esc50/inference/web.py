@@ -54,7 +54,7 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
 
     with tempfile.TemporaryDirectory(prefix="esc50_uploads_") as uploads:
         os.environ["GRADIO_TEMP_DIR"] = uploads
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that uploads are removed then, too
+        signal.signal(signal.SIGTERM, _end)
         page = build_page(predictor, limits)
         try:
             page.launch(server_name=host, server_port=port, share=False, prevent_thread_lock=True, quiet=True, ssr_mode=False,
@@ -68,6 +68,12 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
             page.block_thread()
         finally:
             page.close(verbose=False)
+
+
+def _end(*_: object) -> None:
+    """End as Ctrl-C does, so that uploads are removed; a second signal must not end the removing."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(0)
 
 
 def build_page(predictor: Predictor, limits: Limits) -> "gradio.Blocks":
