@@ -176,8 +176,13 @@ def names_of(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         twins = [other for j, other in enumerate(configs) if j != i and short[j] == short[i]]
         told_apart = sorted({key for twin in twins for key in differing_keys(config, twin, free=NOT_OF_THE_SYSTEM)})
         values = flat(config)
-        names.append(", ".join([short[i], *(f"{key}={values.get(key, 'absent')}" for key in told_apart)]))
+        names.append(", ".join([short[i], *(f"{key}={_shown(values.get(key, 'absent'))}" for key in told_apart)]))
     return names
+
+
+def _shown(value: Any) -> str:
+    """As much of a number as a search of some trials needs to tell them apart."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _short_name(config: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from esc50.drawing import new_figure, tidy
@@ -16,6 +17,7 @@ COLUMNS = ("system", "folds", "seeds", "accuracy_mean", "accuracy_std", "ci_low"
            *(f"fold_{fold}" for fold in range(1, NUM_FOLDS + 1)), "optimistic_mean", "selection", "input", "pretraining",
            "epochs", "parameters", "train_seconds", "source")
 OURS, THEIRS = "#31688e", "0.6"
+LETTERS = 44  # of a line that names a system
 
 
 def write_page(entries: Sequence[Entry], folder: Path, *, command: str) -> str:
@@ -64,7 +66,9 @@ def to_markdown(entries: Sequence[Entry], *, command: str) -> str:
 
 def draw(entries: Sequence[Entry]) -> "Figure":
     """Every entry as a point, the best on top; of our own runs the interval over clips and the single folds too."""
-    figure = new_figure(11, 1.4 + 0.28 * len(entries))
+    names = ["\n".join(wrap(f"{entry.system}  {_accuracy(entry)}", LETTERS)) for entry in entries]
+    num_lines = sum(1 + name.count("\n") for name in names)
+    figure = new_figure(11, 1.6 + 0.28 * len(entries) + 0.16 * (num_lines - len(entries)))
     axes = figure.add_subplot()
     for row, entry in enumerate(entries):
         colour = OURS if entry.is_ours else THEIRS
@@ -77,12 +81,11 @@ def draw(entries: Sequence[Entry]) -> "Figure":
         axes.plot(100 * entry.accuracy_mean, row, "o", color=colour, markerfacecolor="white" if chosen else colour, markersize=7)
         if entry.optimistic_mean is not None:
             axes.plot(100 * entry.optimistic_mean, row, "o", color=colour, markerfacecolor="white", markersize=7)
-    names = [f"{entry.system}  {_accuracy(entry)}" for entry in entries]
     axes.set_yticks(range(len(entries)), names, fontsize=9, parse_math=False)
     for label, entry in zip(axes.get_yticklabels(), entries, strict=True):
         label.set_fontweight("bold" if entry.is_ours else "normal")
     axes.set_ylim(len(entries) - 0.4, -0.6)
-    axes.set_xlabel("accuracy in percent; line: 95 % interval over clips, ticks: folds, hollow: best epoch on the test fold")
+    axes.set_xlabel("accuracy in percent\nline: 95 % interval over clips, ticks: folds, hollow: best epoch on the test fold")
     tidy(axes, "Leaderboard", grid="x")
     return figure
 
