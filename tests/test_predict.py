@@ -3,13 +3,16 @@
 import csv
 import io
 import json
+import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import soundfile
 
+ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = ("top=2", "min_probability=0")
 
 
@@ -79,6 +82,13 @@ def test_a_recording_may_come_on_stdin_and_an_unsure_answer_is_unknown(trained, 
         else:
             row = json.loads(ended.out)
             assert (row["file"], row["label"]) == ("-", "unknown") and row["top"][0]["label"] != "unknown"
+
+
+@pytest.mark.slow
+def test_whoever_reads_may_stop_reading(trained, sounds):
+    program = f"{sys.executable} {ROOT / 'scripts' / 'predict.py'} checkpoint={trained} input={sounds} format=jsonl | head -n 1"
+    ended = subprocess.run(["bash", "-o", "pipefail", "-c", program], capture_output=True, text=True)
+    assert ended.returncode in (0, 141) and len(ended.stdout.splitlines()) == 1 and "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize(("setting", "message"), [

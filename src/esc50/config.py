@@ -31,7 +31,7 @@ REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, 
 # Overrides that the name of a run does not tell: where things lie, and how the sweep is run.
 SILENT = ("hydra", "sweep=", "paths.", "watch")
 LONGEST_NAME = 80
-INTERRUPTED = 130  # exit status, as shells know it
+INTERRUPTED, UNREAD = 130, 141  # exit status, as shells know it
 
 
 def check(cfg: DictConfig) -> None:
@@ -134,6 +134,9 @@ def readable_errors() -> Iterator[None]:
     except Esc50Error as error:
         sys.stderr.write(f"error: {_own_words(error)}\n")
         sys.exit(error.exit_status)
+    except BrokenPipeError:  # whoever reads has read enough, as `head` does; nothing more is to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(UNREAD)
     except OSError as error:
         if error.errno not in REFUSALS:
             raise

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -69,16 +70,43 @@ def test_a_wrong_port_is_refused_and_nothing_is_written(trained, command, tmp_pa
 
 
 @pytest.fixture
-def served(trained, free_port, tmp_path):
-    """Address of the page, its process, and the folder where it keeps uploads."""
-    program = subprocess.Popen([sys.executable, str(ROOT / "scripts" / "serve.py"), f"checkpoint={trained}", f"port={free_port}",
-                                "max_megabytes=0.5", "min_probability=0"], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, env=os.environ | {"TMPDIR": str(tmp_path)})
-    assert f"http://127.0.0.1:{free_port}/" in program.stdout.readline()
-    yield f"http://127.0.0.1:{free_port}/", program, tmp_path
-    program.kill()
-    program.wait()
-    program.stdout.close()
+def serve(trained, free_port, tmp_path):
+    """Starts the page, and gives its address, its process, and the folder where it keeps uploads."""
+    started = []
+
+    def start(*, keep_seconds: int = 600) -> tuple[str, subprocess.Popen, Path]:
+        program = (f"from esc50.inference import web; web.CHECK_SECONDS, web.KEEP_SECONDS = 1, {keep_seconds}; import runpy;"
+                   f" runpy.run_path({str(ROOT / 'scripts' / 'serve.py')!r}, run_name='__main__')")
+        started.append(subprocess.Popen([sys.executable, "-c", program, f"checkpoint={trained}", f"port={free_port}",
+                                         "max_megabytes=0.5", "min_probability=0"], cwd=tmp_path, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env=os.environ | {"TMPDIR": str(tmp_path)}))
+        assert f"http://127.0.0.1:{free_port}/" in started[-1].stdout.readline()
+        return f"http://127.0.0.1:{free_port}/", started[-1], tmp_path
+
+    yield start
+    for program in started:
+        program.kill()
+        program.wait()
+        program.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_upload_is_removed_when_it_is_old_enough(serve, sounds):
+    address, _, temporary = serve(keep_seconds=2)
+    content = (sounds / "hum" / "hum0-A.wav").read_bytes()
+    body = (b'--edge\r\nContent-Disposition: form-data; name="files"; filename="hum.wav"\r\n'
+            b"Content-Type: audio/wav\r\n\r\n" + content + b"\r\n--edge--\r\n")
+    request = urllib.request.Request(f"{address}gradio_api/upload", body,
+                                     {"Content-Type": "multipart/form-data; boundary=edge"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        path, = json.loads(answer.read())
+    assert Path(path).is_relative_to(temporary) and Path(path).name == "hum.wav"
+    deadline = time.monotonic() + WAIT
+    while Path(path).exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not Path(path).exists()
 
 
 def upload(browser, address: str, path: Path, wanted: str) -> str:
@@ -97,9 +125,9 @@ def upload(browser, address: str, path: Path, wanted: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_in_a_browser_a_dropped_sound_is_labelled_drawn_and_removed_and_nothing_leaves_the_machine(browser, trained, served,
+def test_in_a_browser_a_dropped_sound_is_labelled_drawn_and_removed_and_nothing_leaves_the_machine(browser, trained, serve,
                                                                                                    sounds):
-    address, program, temporary = served
+    address, program, temporary = serve()
     real = ROOT.parent / "shared" / "esc10" / "audio" / "1-100032-A-0.ogg"
     path = real if real.is_file() else sounds / "hum" / "hum0-A.wav"
     label = load(trained).predict(path).label
