@@ -48,5 +48,5 @@ def test_commands_compose_and_are_allowed(page, command, tmp_path, monkeypatch):
     with open_dict(cfg):
         if not Path(cfg.data.root).is_dir() and cfg.data.get("creates") != cfg.data.root:
             cfg.data.root = "my_sounds"  # the reader's own path
-        cfg.resume = None
+        cfg.resume = cfg.scored_by = None
     check(cfg)
