@@ -119,8 +119,10 @@ def _first_line(error: Exception) -> str:
 
 
 def describe(path: Path, **facts: Any) -> None:
-    """Add plain-data `facts` to what the checkpoint `path` says of itself."""
+    """Add plain-data `facts` to what the checkpoint `path` says of itself, unless it says so already."""
     stored = load_checkpoint(path)
+    if stored["esc50"] | facts == stored["esc50"]:
+        return
     stored["esc50"] |= facts
     with write_atomically(path) as temporary:
         torch.save(stored, temporary)
