@@ -45,8 +45,8 @@ def check_rows(rows: list[dict]) -> None:
     assert not short.get("windows") and [one["start"] for one in long["windows"]] == [0, 0.5, 1]
 
 
-def test_json_lines_are_nothing_but_rows_and_a_bad_file_is_a_line_on_stderr(trained, place, shell):
-    ended = shell("scripts/predict.py", f"checkpoint={trained}", "input=in", "format=jsonl", *SETTINGS, cwd=place)
+def test_json_lines_are_nothing_but_rows_and_a_bad_file_is_a_line_on_stderr(trained, place, command):
+    ended = command("scripts/predict.py", f"checkpoint={trained}", "input=in", "format=jsonl", *SETTINGS, cwd=place)
     check_rows([json.loads(line) for line in ended.out.splitlines()])
     error, worth = ended.err.splitlines()
     assert ended.status == 1 and error.startswith("error: in/broken.wav: not readable as audio")

@@ -118,6 +118,7 @@ def test_names_that_look_like_numbers_stay_names(trained, sounds, tmp_path):
     assert found.label == ("0", "1", "10")[int(found.probs.argmax())]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_alone_is_enough_in_a_fresh_process(trained, model, sounds, tmp_path):
     shutil.copy(find_checkpoint(trained), tmp_path / "model.ckpt")
     shutil.copy(sounds / "hum" / "hum0-A.wav", tmp_path / "sound.wav")
@@ -149,6 +150,33 @@ def test_a_checkpoint_that_names_no_network_runs_nothing(target, trained, tmp_pa
     config = load_checkpoint(find_checkpoint(trained))["esc50"]["config"]
     with pytest.raises(DataError):
         load(changed(trained, tmp_path, config=config | {"model": {"_target_": target, "command": "true"}}))
+
+
+@pytest.mark.parametrize("place", [("model", "channels"), ("schedule", "warmup"), ("augment", "waveform"),
+                                   ("optimizer", "weight_decay")])
+def test_a_checkpoint_runs_nothing_that_hides_deeper(place, trained, tmp_path):
+    """What only training needs is not made at all; what a network is made of names nothing more to call."""
+    section, key = place
+    touch = {"_target_": "pathlib.Path.touch", "_args_": [{"_target_": "pathlib.Path", "_args_": [str(tmp_path / "ran")]}]}
+    config = load_checkpoint(find_checkpoint(trained))["esc50"]["config"]
+    value = {"x": touch} if section == "augment" else touch
+    path = changed(trained, tmp_path, config=config | {section: config[section] | {key: value}})
+    if section == "model":
+        with pytest.raises(DataError, match=r"MelCNN, pathlib\.Path\.touch, pathlib\.Path as its network, which is none"):
+            load(path)
+    else:
+        assert load(path).class_names == ("hiss", "hum", "whistle")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("key", ["config", "class_names"])
+def test_a_checkpoint_that_does_not_describe_itself_is_refused_in_one_line(key, trained, tmp_path):
+    stored = load_checkpoint(find_checkpoint(trained))
+    del stored["esc50"][key]
+    torch.save(stored, tmp_path / "less.ckpt")
+    with pytest.raises(DataError, match=key) as caught:
+        load(tmp_path / "less.ckpt")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_checkpoint_of_another_version_is_named_in_one_line(trained, tmp_path):

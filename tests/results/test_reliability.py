@@ -143,8 +143,19 @@ def test_the_temperature_that_made_probabilities_wrong_is_found():
         assert fit_temperature(scaled(true, 1 / temperature), targets) == pytest.approx(temperature, rel=0.05)
 
 
-def test_a_few_clips_that_are_all_right_or_all_wrong_ask_for_no_temperature_beyond_the_bounds():
-    probs = np.array([[0.9, 0.1], [0.2, 0.8], [1.0, 0.0]])
-    right, wrong = np.array([0, 1, 0]), np.array([1, 0, 1])
-    low, high = TEMPERATURES
-    assert low <= fit_temperature(probs, right) < 0.1 and 10 < fit_temperature(probs, wrong) <= high
+def test_a_few_clips_that_are_all_right_are_no_reason_to_be_sure_and_many_are():
+    probs, targets = np.array([[0.9, 0.1], [0.2, 0.8], [0.85, 0.15]]), np.array([0, 1, 0])
+    own = [scaled(np.tile(probs, (times, 1)), fit_temperature(np.tile(probs, (times, 1)), np.tile(targets, times)))
+           [np.arange(3), targets].mean() for times in (1, 100)]
+    assert own[0] == pytest.approx(1 - 1 / 5, abs=0.1) and own[1] > 0.99
+
+
+def test_clips_that_are_all_wrong_ask_for_no_temperature_beyond_the_bounds():
+    assert 10 < fit_temperature(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([1, 0])) <= TEMPERATURES[1]
+
+
+def test_a_temperature_changes_no_order_of_classes():
+    probs, targets = random_case(300, 10)
+    cooled = scaled(probs, fit_temperature(probs, targets))
+    assert np.abs(cooled - probs).max() > 0.01
+    np.testing.assert_array_equal(cooled.argsort(axis=1), probs.argsort(axis=1))

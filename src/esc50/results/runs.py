@@ -58,7 +58,7 @@ def find_runs(place: str | Path) -> list[Path]:
     place = Path(place)
     found = sorted({path.parent for path in place.rglob(METRICS) if (path.parent / CONFIG).is_file()}) if place.is_dir() else []
     if not found:
-        raise DataError(f"no finished run at or below {place}; train first, or give runs=the folder of a run or a sweep")
+        raise DataError(f"no finished run at or below {place}; train first, or give the folder of a run or a sweep")
     return found
 
 

@@ -9,7 +9,8 @@ from esc50.results.leaderboard import NOT_OF_THE_SYSTEM, entry, systems
 from esc50.results.runs import differing_keys, find_runs, read_run
 
 KEPT = ("accuracy_mean", "accuracy_std", "ci_low", "ci_high", "folds", "seeds", "selection")
-FREE_KEYS = (*NOT_OF_THE_SYSTEM, "split")  # what a refit changes
+# What a refit changes, and on what it is computed.
+FREE_KEYS = (*NOT_OF_THE_SYSTEM, "split", "trainer.accelerator", "trainer.devices", "trainer.strategy", "trainer.precision")
 
 
 def cross_validated(place: str | Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -25,6 +26,9 @@ def cross_validated(place: str | Path, config: Mapping[str, Any]) -> tuple[dict[
         nearest = min(different, key=len)
         raise ConfigError(f"scored_by={place}: its runs were trained with another {', '.join(nearest)}; a score stands only for"
                           " the recipe it was measured with")
+    if different.count([]) > 1:
+        raise ConfigError(f"scored_by={place}: it holds {different.count([])} scores of this recipe, by several protocols or"
+                          " devices; give the folder of one sweep")
     members = groups[different.index([])]
     found = entry("", members)
     return {key: getattr(found, key) for key in KEPT} | {"place": str(place)}, members[0].predictions.class_names
