@@ -29,8 +29,9 @@ def train_one(cfg: DictConfig, folder: Path, *, sweep: Path) -> float | None:
     """Train as `run.train` does, in `folder` of the sweep in the folder `sweep`.
 
     A run with this configuration that is finished, anywhere in the sweep, is not repeated; one that was interrupted in
-    `folder` is resumed; one that another process is at (a job that outlived a killed sweep) is waited for. Raises ConfigError where no run of a search could ever succeed. What else fails is logged, noted in
-    failure.txt and returned as NaN, which lets the others go on.
+    `folder` is resumed; one that another process is at (a job that outlived a killed sweep) is waited for. Raises ConfigError
+    where no run of a search could ever succeed. What else fails is logged, noted in failure.txt and returned as NaN, which
+    lets the others go on.
     """
     check_search(cfg)
     num_jobs = jobs_at_once()
