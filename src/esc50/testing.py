@@ -13,7 +13,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from esc50.batches import ClipBatches
 from esc50.build.data import build_clips, build_split
-from esc50.build.restore import restore_task
+from esc50.build.restore import check_calls, restore_task
 from esc50.build.task import build_watch
 from esc50.build.trainer import build_batches
 from esc50.config import check_data
@@ -47,6 +47,7 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None, n
     quieten()
     path = find_checkpoint(checkpoint)
     stored = load_checkpoint(path)
+    check_calls(stored)
     cfg = OmegaConf.create(stored["esc50"]["config"])
     if root is not None:
         cfg.data.root = root

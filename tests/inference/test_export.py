@@ -1,18 +1,21 @@
 """An exported file answers as the model it was made from, and says so with numbers that are true."""
 
 import json
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import soundfile
+import torch
 
-from esc50 import run
-from esc50.errors import ConfigError, TrainingError
+from esc50 import run, testing
+from esc50.errors import ConfigError, DataError, TrainingError
 from esc50.inference.export import before_first_convolution
 from esc50.results.predictions import read_predictions
 from esc50.stages import exporting
+from esc50.training.checkpoints import find_checkpoint, load_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # the exporters' own
 MODELS = {"mel_png": (), "logmel": ("features=logmel",), "waveform": ("model=audionet",)}
@@ -78,7 +81,25 @@ def test_onnx_answers_as_the_test_did_for_any_batch_and_says_how_near(trained, s
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logmel", "waveform"])
 def test_other_features_are_inside_too(kind, trained, sounds, tmp_path):
-    compare_with_test(trained(kind), tmp_path, sounds, export(trained(kind), tmp_path))
+    told = export(trained(kind), tmp_path)
+    compare_with_test(trained(kind), tmp_path, sounds, told)
+    assert told["features"]["kind"] == kind
+    assert (told["features"]["mel"] or {}).get("n_mels") == (None if kind == "waveform" else 32)
+
+
+def test_other_data_and_foreign_calls_are_refused(trained, sounds, tmp_path):
+    shutil.copytree(sounds, tmp_path / "other")
+    (tmp_path / "other" / "hiss").rename(tmp_path / "other" / "zebra")
+    with pytest.raises(ConfigError, match=r"no clips to compare with .*the checkpoint knows hiss, hum, whistle"):
+        export(trained("mel_png"), tmp_path, root=str(tmp_path / "other"))
+    stored = load_checkpoint(find_checkpoint(trained("mel_png")))
+    trap = tmp_path / "trap"
+    stored["esc50"]["config"]["data"]["seed"] = {"_target_": "pathlib.Path.touch", "_args_": [str(trap)]}
+    torch.save(stored, tmp_path / "evil.ckpt")
+    for use in (lambda: export(tmp_path / "evil.ckpt", tmp_path), lambda: testing.evaluate(tmp_path / "evil.ckpt", tmp_path)):
+        with pytest.raises(DataError, match=r"pathlib\.Path\.touch as its data, which is none"):
+            use()
+    assert not trap.exists() and not (tmp_path / "model.onnx").exists()
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def facts(predictor: Predictor) -> dict[str, Any]:
     """What another program must know to use the file: labels in the order of the output, and how to make the input."""
     recipe = predictor.recipe
     return {"labels": list(predictor.class_names), "sample_rate": recipe.sample_rate, "num_samples": recipe.num_samples,
-            "pad": recipe.pad, "channels": "averaged", "input": INPUT, "output": OUTPUT, "features": recipe.parameters(),
+            "pad": recipe.pad, "channels": "averaged", "input": INPUT, "output": OUTPUT, "features": asdict(recipe),
             "normalization": {"mean": predictor.task.front_end.mean.flatten().tolist(),
                               "std": predictor.task.front_end.std.flatten().tolist()},
             "temperature": predictor.temperature, "calibrated": predictor.is_calibrated,

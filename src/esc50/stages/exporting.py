@@ -11,8 +11,9 @@ import numpy as np
 from omegaconf import OmegaConf
 
 from esc50.build.data import build_clips, build_split
+from esc50.build.restore import check_calls
 from esc50.config import check_data
-from esc50.data.manifest import Clip
+from esc50.data.manifest import Clip, class_names
 from esc50.errors import ConfigError, Esc50Error, TrainingError
 from esc50.files import write_atomically
 from esc50.inference.deployed import Deployed
@@ -30,6 +31,7 @@ from esc50.inference.export import (
 )
 from esc50.inference.predictor import load
 from esc50.inference.recordings import recordings_of
+from esc50.testing import check_same_clips
 from esc50.training.checkpoints import find_checkpoint, load_checkpoint
 
 log = logging.getLogger(__name__)
@@ -61,13 +63,12 @@ def export(checkpoint: str | Path, folder: Path, *, format: str, quantize: bool,
     path = find_checkpoint(checkpoint)
     predictor = load(path, accelerator="cpu")
     sounds = _given(source) if source is not None else _own(load_checkpoint(path), root)
-    clips = [predictor.recipe.read(one) for one in sounds.paths]
+    few = [predictor.recipe.read(one) for one in _spread(sounds.paths, NUM_COMPARED)]
     model = folder / f"model{SUFFIXES[format]}"
     folder.mkdir(parents=True, exist_ok=True)
     deployed = Deployed(predictor).eval()
     (write_onnx if format == "onnx" else write_torch)(deployed, model)
     here, there = run_predictor(predictor), (run_onnx if format == "onnx" else run_torch)(model)
-    few = clips[:NUM_COMPARED]
     expected = answers(here, few)
     difference = float(np.abs(answers(there, few) - expected).max())
     if not difference <= TOLERANCE:
@@ -80,15 +81,16 @@ def export(checkpoint: str | Path, folder: Path, *, format: str, quantize: bool,
     log.info("%s: answers differ from predict's by at most %.1e on %d %s; %.1f MB; %.1f ms a clip, predict %.1f ms", model,
              difference, len(few), sounds.what, found["bytes"] / 1e6, found["milliseconds"], found["milliseconds_of_predict"])
     if quantize:
-        found["int8"] = _quantized(model, folder / "model_int8.onnx", predictor.recipe.read, sounds, clips, there)
+        found["int8"] = _quantized(model, folder / "model_int8.onnx", predictor.recipe.read, sounds, there)
     with write_atomically(folder / "model.json") as temporary:
         temporary.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return model
 
 
-def _quantized(model: Path, small: Path, read: Any, sounds: Sounds, clips: list[np.ndarray], run: Run) -> dict[str, Any]:
+def _quantized(model: Path, small: Path, read: Any, sounds: Sounds, run: Run) -> dict[str, Any]:
     write_int8(model, small, [read(path) for path in sounds.calibration])
     run_small = run_onnx(small)
+    clips = [read(path) for path in sounds.paths]
     before, after = (answers(one, clips).argmax(axis=1) for one in (run, run_small))
     found = {"file": small.name, "bytes": small.stat().st_size, "milliseconds": milliseconds(run_small, clips),
              "compared_on": f"{len(clips)} {sounds.what}", "same_label": float((before == after).mean())}
@@ -105,17 +107,20 @@ def _quantized(model: Path, small: Path, read: Any, sounds: Sounds, clips: list[
 def _given(source: str) -> Sounds:
     with recordings_of(source) as names:
         paths = tuple(names)
-    return Sounds(what="recordings", paths=paths, targets=None, calibration=paths[:NUM_CALIBRATION])
+    return Sounds(what="recordings", paths=paths, targets=None, calibration=_spread(paths, NUM_CALIBRATION))
 
 
 def _own(stored: Mapping[str, Any], root: str | None) -> Sounds:
+    check_calls(stored)
     cfg = OmegaConf.create(stored["esc50"]["config"])
     if root is not None:
         cfg.data.root = root
     cfg.data.creates = None  # nothing is fetched to compare with
     try:
         check_data(cfg)
-        split = build_split(cfg, build_clips(cfg))
+        clips = build_clips(cfg)
+        split = build_split(cfg, clips)
+        check_same_clips(stored, split, class_names(clips), cfg.data.root)
     except Esc50Error as error:
         raise ConfigError(f"no clips to compare with ({error}); give data.root=, or input=recordings") from None
     what, clips = ("test clips", split.test) if split.test else ("training clips", split.train)
@@ -127,6 +132,6 @@ def _paths(clips: tuple[Clip, ...]) -> tuple[Path, ...]:
     return tuple(clip.path for clip in clips)
 
 
-def _spread(clips: tuple[Clip, ...], count: int) -> tuple[Clip, ...]:
-    """At most `count` clips, evenly from the whole list."""
+def _spread(clips: tuple, count: int) -> tuple:
+    """At most `count` of them, evenly from the whole list, which goes by classes."""
     return tuple(clips[i * len(clips) // count] for i in range(count)) if len(clips) > count else clips

@@ -109,7 +109,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for files that are not its own
         raise DataError(f"{path} is not a readable checkpoint ({_first_line(error)})") from None
-    if not isinstance(checkpoint, dict) or "esc50" not in checkpoint:
+    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("esc50"), dict):
         raise DataError(f"{path} is not a checkpoint of this program: it lacks the description of data and front end")
     return checkpoint
 
