@@ -98,8 +98,12 @@ class Predictor:
             return self.task(torch.from_numpy(stored).to(self.task.device))["logits"].float().cpu().numpy()
 
     def probabilities(self, stored: np.ndarray) -> np.ndarray:
-        """The same as probabilities, `[batch, classes]`, by the temperature."""
-        return softmax(self.logits(stored) / self.temperature)
+        """The same as probabilities, `[batch, classes]`, by the temperature. Raises DataError where they are not finite."""
+        logits = self.logits(stored)
+        if not np.isfinite(logits).all():
+            raise DataError("the model's answers are not finite, its training has diverged; train again with a lower"
+                            " optimizer.lr")
+        return softmax(logits / self.temperature)
 
     def _checked(self, cut: Cut, num_top: int, batch_size: int) -> Cut:
         cut.check(self.recipe)
