@@ -14,7 +14,8 @@ import pytest
 import soundfile
 
 from esc50 import load, run
-from esc50.errors import DataError
+from esc50.errors import ConfigError, DataError
+from esc50.inference import web
 from esc50.inference.web import Limits, answer_upload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,13 +33,25 @@ def trained(compose, tiny, tmp_path_factory):
 def test_an_upload_is_answered_as_predict_does_with_a_picture_of_the_class_asked_for(trained, sounds):
     model = load(trained)
     path = sounds / "hum" / "hum0-A.wav"
-    label, guesses, image, rows = answer_upload(model, LIMITS, path, class_name=None)
+    verdict, guesses, image, rows = answer_upload(model, LIMITS, path, class_name=None)
     found = model.predict(path)
-    assert label == found.label and guesses == dict(zip(model.class_names, found.probs.tolist(), strict=True))
+    assert verdict == f"## {found.label}" and guesses == dict(zip(model.class_names, found.probs.tolist(), strict=True))
     assert image.dtype == np.uint8 and image.ndim == 3 and len(np.unique(image.reshape(-1, 3), axis=0)) > 500
     assert rows == []
-    other = answer_upload(model, LIMITS, path, class_name=next(name for name in model.class_names if name != label))
-    assert other[0] == label and other[2].shape == image.shape and not np.array_equal(other[2], image)
+    other = answer_upload(model, LIMITS, path, class_name=next(name for name in model.class_names if name != found.label))
+    assert other[0] == verdict and other[2].shape == image.shape and not np.array_equal(other[2], image)
+
+
+def test_a_network_without_maps_answers_without_a_picture_and_says_why(trained, sounds, monkeypatch):
+    model, path = load(trained), sounds / "hum" / "hum0-A.wav"
+
+    def refuse(*_, **__):
+        raise ConfigError("this model makes no feature map")
+
+    monkeypatch.setattr(web, "explained", refuse)
+    verdict, guesses, image, _ = answer_upload(model, LIMITS, path, class_name=None)
+    assert verdict == f"## {model.predict(path).label}\n\nthis model makes no feature map"
+    assert image is None and sum(guesses.values()) == pytest.approx(1)
 
 
 def test_a_long_upload_has_a_time_line(trained, sounds, tmp_path):
@@ -145,7 +158,7 @@ def test_in_a_browser_a_dropped_sound_is_labelled_drawn_and_removed_and_nothing_
              if '"Network.requestWillBeSent"' in entry["message"]}
     assert asked and all(url.startswith((address, "data:", "blob:", "chrome")) for url in asked)
 
-    for _ in range(2):  # as a shell and a supervisor may both do
-        program.send_signal(signal.SIGTERM)
+    for name in (signal.SIGHUP, signal.SIGTERM):  # as a terminal and a supervisor may both do
+        program.send_signal(name)
     program.wait(timeout=60)
     assert not any(one.name == path.name for one in temporary.rglob("*"))

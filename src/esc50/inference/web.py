@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import gradio
 
 NUM_ROWS = 4  # windows of a long recording in the picture
+# What ends a program from outside, a closed terminal too (which Windows does not tell).
+ENDINGS = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 PREDICTED = "the predicted class"
 CHECK_SECONDS, KEEP_SECONDS = 60, 600  # how often uploads are looked through, and how old they may become
 # The browser itself refuses to load from or send to any other place.
@@ -46,6 +48,8 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
     removed when they are ten minutes old and all at the end. Nothing is sent anywhere. Raises ConfigError where the port is
     taken, or Gradio is not installed."""
     os.environ |= {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    for name in ("no_proxy", "NO_PROXY"):  # Gradio asks its own address whether it is up
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), host, "localhost", "127.0.0.1"]))
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         import gradio
@@ -54,7 +58,8 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
 
     with tempfile.TemporaryDirectory(prefix="esc50_uploads_") as uploads:
         os.environ["GRADIO_TEMP_DIR"] = uploads
-        signal.signal(signal.SIGTERM, _end)
+        for name in ENDINGS:
+            signal.signal(name, _end)
         page = build_page(predictor, limits)
         try:
             page.launch(server_name=host, server_port=port, share=False, prevent_thread_lock=True, quiet=True, ssr_mode=False,
@@ -72,7 +77,8 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
 
 def _end(*_: object) -> None:
     """End as Ctrl-C does, so that uploads are removed; a second signal must not end the removing."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for name in ENDINGS:
+        signal.signal(name, signal.SIG_IGN)
     sys.exit(0)
 
 
@@ -109,30 +115,36 @@ def _shown(predictor: Predictor, limits: Limits, path: str | None, class_name: s
     if path is None:
         return "", *nothing
     try:
-        label, guesses, image, rows = answer_upload(predictor, limits, Path(path),
-                                                    class_name=None if class_name == PREDICTED else class_name)
+        verdict, guesses, image, rows = answer_upload(predictor, limits, Path(path),
+                                                      class_name=None if class_name == PREDICTED else class_name)
     except DataError as error:
         return str(error), *nothing
-    return f"## {label}", guesses, image, gradio.Dataframe(value=rows, visible=bool(rows))
+    return verdict, guesses, image, gradio.Dataframe(value=rows, visible=bool(rows))
 
 
 def answer_upload(predictor: Predictor, limits: Limits, path: Path, *, class_name: str | None) -> tuple[
-        str, dict[str, float], np.ndarray, list[list[str]]]:
-    """Label, probability of each class, picture `[height, width, 3]` uint8 with the map of `class_name` (None: the predicted
-    one), and the time-line's rows. Raises DataError, without the server's folders, for what is no sound or too long."""
+        str, dict[str, float], np.ndarray | None, list[list[str]]]:
+    """The label as a heading, probability of each class, picture `[height, width, 3]` uint8 with the map of `class_name`
+    (None: the predicted one), and the time-line's rows. Of a network without maps the picture is None, and the reason stands
+    below the heading. Raises DataError, without the server's folders, for what is no sound or too long."""
     try:
         # Reads the beginning, and so refuses what is no sound, before the length is asked for.
         next(pieces_of_file(path, predictor.recipe, Cut()))
         if (seconds := audio.seconds_of(path)) > limits.max_seconds:
             raise DataError(f"{path.name}: {seconds:.1f} seconds; wanted {limits.max_seconds:g} at most")
         found = predictor.predict(path, min_probability=limits.min_probability, max_entropy=limits.max_entropy)
-        clips = explained(predictor, pieces_of_file(path, predictor.recipe, Cut()), path.name, class_name=class_name, layer=None,
-                          num_rows=NUM_ROWS)
+        verdict, picture = f"## {found.label}", None
+        try:
+            clips = explained(predictor, pieces_of_file(path, predictor.recipe, Cut()), path.name, class_name=class_name,
+                              layer=None, num_rows=NUM_ROWS)
+            picture = pixels(draw_maps(clips, predictor.recipe))
+        except ConfigError as error:
+            verdict += f"\n\n{error}"
     except DataError as error:
         raise DataError(str(error).replace(str(path), path.name)) from None
     guesses = dict(zip(predictor.class_names, found.probs.tolist(), strict=True))
     rows = [[clock(one.start), clock(one.end), one.label, f"{one.probability:.1%}"] for one in found.timeline]
-    return found.label, guesses, pixels(draw_maps(clips, predictor.recipe)), rows
+    return verdict, guesses, picture, rows
 
 
 def _policy() -> Any:
