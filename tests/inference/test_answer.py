@@ -81,3 +81,10 @@ def test_the_time_line_puts_neighbours_of_one_label_together():
         (0, 2, "cat"), (2, 3, "dog"), (3, 5, UNKNOWN), (5, 6, "cat")]
     assert [one.probability for one in found.timeline] == pytest.approx([0.7, 0.6, 0.4, 0.8])
     assert len(found.windows) == 6
+
+
+def test_what_lies_between_windows_is_not_claimed_by_the_time_line():
+    cat = np.array([0.8, 0.1, 0.1])
+    found = answer(np.stack([cat] * 4), [(0, 1), (1, 2), (4, 5), (4.5, 5.5)], NAMES, threshold=Threshold(), num_top=1,
+                   file=None, calibrated=True)
+    assert [(one.start, one.end) for one in found.timeline] == [(0, 2), (4, 5.5)]

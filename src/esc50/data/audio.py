@@ -1,5 +1,6 @@
 """The one way audio is read: any libsndfile file to mono float32 at one rate and length."""
 
+import functools
 import logging
 import math
 import struct
@@ -119,8 +120,13 @@ def to_mono(data: np.ndarray, *, name: str) -> np.ndarray:
     mono = data.mean(axis=1, dtype=np.float32)
     before, after = float(np.mean(np.square(data, dtype=np.float64))), float(np.mean(np.square(mono, dtype=np.float64)))
     if before > 0 and after < 1e-4 * before:
-        log.warning("%s: the channels cancel each other, the mono sound is nearly silent", name)
+        _warn_of_silence(name)
     return mono
+
+
+@functools.lru_cache(maxsize=4096)  # once a recording, however many parts of it are read
+def _warn_of_silence(name: str) -> None:
+    log.warning("%s: the channels cancel each other, the mono sound is nearly silent", name)
 
 
 def fit_length(waveform: np.ndarray, num_samples: int, *, pad: str = "zero") -> np.ndarray:

@@ -63,10 +63,12 @@ class Prediction:
 
     @property
     def timeline(self) -> tuple[Window, ...]:
-        """The windows with neighbours of one label put together, each with their mean probability."""
+        """The windows with neighbours of one label put together, each with their mean probability; what lies between windows
+        was not listened to and keeps them apart."""
         stretches: list[list[Window]] = []
         for window in self.windows:
-            if stretches and stretches[-1][-1].label == window.label:
+            before = stretches[-1][-1] if stretches else None
+            if before is not None and before.label == window.label and window.start <= before.end:
                 stretches[-1].append(window)
             else:
                 stretches.append([window])

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -117,7 +118,8 @@ def recordings_of(source: str) -> Iterator[dict[Path, str]]:
     if source == STDIN:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "stdin"
-            path.write_bytes(sys.stdin.buffer.read())
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
             yield {path: STDIN}
     else:
         # A name that is no UTF-8 is written with its odd bytes escaped: streams refuse them.
