@@ -79,6 +79,16 @@ def compose() -> Callable:
     return composed
 
 
+@pytest.fixture(scope="session")
+def trained(compose, tiny, tmp_path_factory) -> Path:
+    """The folder of a finished run on these sounds; not to be written into."""
+    from esc50 import run
+
+    folder = tmp_path_factory.mktemp("trained")
+    run.train(compose(*tiny, "watch=none"), folder)
+    return folder
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended."""

@@ -13,16 +13,6 @@ from esc50.inference.recordings import recordings_of
 from esc50.stages.explanation import pictures_of
 
 
-@pytest.fixture(scope="module")
-def trained(compose, tiny, tmp_path_factory):
-    """The folder of a finished run."""
-    from esc50 import run
-
-    folder = tmp_path_factory.mktemp("trained")
-    run.train(compose(*tiny, "watch=none"), folder)
-    return folder
-
-
 @pytest.fixture
 def place(sounds, tmp_path):
     """A folder with a recording of each class, one of them in a subfolder, and files that are none."""

@@ -16,15 +16,6 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = ("top=2", "min_probability=0")
 
 
-@pytest.fixture(scope="module")
-def trained(compose, tiny, tmp_path_factory):
-    from esc50 import run
-
-    folder = tmp_path_factory.mktemp("trained")
-    run.train(compose(*tiny, "watch=none"), folder)
-    return folder
-
-
 @pytest.fixture
 def place(sounds, tmp_path):
     """A folder `in` with a short and a long recording and one that is broken."""

@@ -23,7 +23,7 @@ SPECTROGRAM = ("model.", "features.n_", "features.f_max", "features.win", "featu
 
 
 @pytest.fixture(scope="module")
-def trained(compose, tiny, tmp_path_factory):
+def trained_with(compose, tiny, tmp_path_factory):
     """Run folders by the kind of features, trained when they are asked for."""
     made = {}
 
@@ -69,9 +69,9 @@ def compare_with_test(folder, place, sounds, told: dict) -> None:
     np.testing.assert_allclose(alone, together, atol=1e-5)
 
 
-def test_onnx_answers_as_the_test_did_for_any_batch_and_says_how_near(trained, sounds, tmp_path):
-    told = export(trained("mel_png"), tmp_path)
-    compare_with_test(trained("mel_png"), tmp_path, sounds, told)
+def test_onnx_answers_as_the_test_did_for_any_batch_and_says_how_near(trained_with, sounds, tmp_path):
+    told = export(trained_with("mel_png"), tmp_path)
+    compare_with_test(trained_with("mel_png"), tmp_path, sounds, told)
     assert told["labels"] == ["hiss", "hum", "whistle"] and told["sample_rate"] == 8000 and told["calibrated"]
     assert told["features"]["mel"]["n_mels"] == 32 and told["score"]["clips"] == 6
     assert 0 <= told["largest_difference"] <= 1e-4 and told["compared_on"] == "6 test clips"
@@ -80,19 +80,19 @@ def test_onnx_answers_as_the_test_did_for_any_batch_and_says_how_near(trained, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logmel", "waveform"])
-def test_other_features_are_inside_too(kind, trained, sounds, tmp_path):
-    told = export(trained(kind), tmp_path)
-    compare_with_test(trained(kind), tmp_path, sounds, told)
+def test_other_features_are_inside_too(kind, trained_with, sounds, tmp_path):
+    told = export(trained_with(kind), tmp_path)
+    compare_with_test(trained_with(kind), tmp_path, sounds, told)
     assert told["features"]["kind"] == kind
     assert (told["features"]["mel"] or {}).get("n_mels") == (None if kind == "waveform" else 32)
 
 
-def test_other_data_and_foreign_calls_are_refused(trained, sounds, tmp_path):
+def test_other_data_and_foreign_calls_are_refused(trained_with, sounds, tmp_path):
     shutil.copytree(sounds, tmp_path / "other")
     (tmp_path / "other" / "hiss").rename(tmp_path / "other" / "zebra")
     with pytest.raises(ConfigError, match=r"no clips to compare with .*the checkpoint knows hiss, hum, whistle"):
-        export(trained("mel_png"), tmp_path, root=str(tmp_path / "other"))
-    stored = load_checkpoint(find_checkpoint(trained("mel_png")))
+        export(trained_with("mel_png"), tmp_path, root=str(tmp_path / "other"))
+    stored = load_checkpoint(find_checkpoint(trained_with("mel_png")))
     trap = tmp_path / "trap"
     stored["esc50"]["config"]["data"]["seed"] = {"_target_": "pathlib.Path.touch", "_args_": [str(trap)]}
     torch.save(stored, tmp_path / "evil.ckpt")
@@ -103,12 +103,12 @@ def test_other_data_and_foreign_calls_are_refused(trained, sounds, tmp_path):
 
 
 @pytest.mark.slow
-def test_eight_bits_state_the_accuracy_that_they_have(trained, sounds, tmp_path):
+def test_eight_bits_state_the_accuracy_that_they_have(trained_with, sounds, tmp_path):
     import onnx
     import onnxruntime
 
-    told = export(trained("mel_png"), tmp_path, quantize=True)["int8"]
-    waveforms, targets, probs = clips_of_the_test(trained("mel_png"), sounds)
+    told = export(trained_with("mel_png"), tmp_path, quantize=True)["int8"]
+    waveforms, targets, probs = clips_of_the_test(trained_with("mel_png"), sounds)
     session = onnxruntime.InferenceSession(tmp_path / "model_int8.onnx", providers=["CPUExecutionProvider"])
     labels = session.run(None, {"waveform": waveforms})[0].argmax(axis=1)
     assert told["accuracy_after"] == (labels == targets).mean()
@@ -123,9 +123,9 @@ def test_eight_bits_state_the_accuracy_that_they_have(trained, sounds, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_file_of_torch_needs_torch_alone(trained, sounds, tmp_path):
-    told = export(trained("mel_png"), tmp_path, format="torch")
-    waveforms, _, probs = clips_of_the_test(trained("mel_png"), sounds)
+def test_a_file_of_torch_needs_torch_alone(trained_with, sounds, tmp_path):
+    told = export(trained_with("mel_png"), tmp_path, format="torch")
+    waveforms, _, probs = clips_of_the_test(trained_with("mel_png"), sounds)
     np.save(tmp_path / "waveforms.npy", waveforms)
     program = ("import sys, numpy, torch; m = torch.export.load('model.pt2').module();"
                "numpy.save('out.npy', m(torch.from_numpy(numpy.load('waveforms.npy'))).detach().numpy());"
@@ -134,20 +134,20 @@ def test_a_file_of_torch_needs_torch_alone(trained, sounds, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), at_temperature(probs, told["temperature"]), atol=1e-4)
 
 
-def test_a_file_that_answers_otherwise_is_not_left_behind(trained, tmp_path, monkeypatch):
+def test_a_file_that_answers_otherwise_is_not_left_behind(trained_with, tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "write_onnx", lambda deployed, path: path.write_bytes(b"of another model"))
     monkeypatch.setattr(exporting, "run_onnx", lambda path: lambda waveforms: np.full((len(waveforms), 3), 1 / 3))
     with pytest.raises(TrainingError, match=r"model.onnx answers differently: by up to .* on 6 test clips"):
-        export(trained("mel_png"), tmp_path)
+        export(trained_with("mel_png"), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_the_data_recordings_are_asked_for_and_then_do(trained, sounds, tmp_path, monkeypatch):
+def test_without_the_data_recordings_are_asked_for_and_then_do(trained_with, sounds, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"no clips to compare with .*; give data.root=, or input=recordings"):
-        export(trained("mel_png"), tmp_path, root=str(tmp_path / "gone"))
+        export(trained_with("mel_png"), tmp_path, root=str(tmp_path / "gone"))
     monkeypatch.setattr(exporting, "write_onnx", lambda deployed, path: path.write_bytes(b"as good"))
-    monkeypatch.setattr(exporting, "run_onnx", lambda path: exporting.run_predictor(exporting.load(trained("mel_png"))))
-    assert export(trained("mel_png"), tmp_path, source=str(sounds / "hum"))["compared_on"] == "10 recordings"
+    monkeypatch.setattr(exporting, "run_onnx", lambda path: exporting.run_predictor(exporting.load(trained_with("mel_png"))))
+    assert export(trained_with("mel_png"), tmp_path, source=str(sounds / "hum"))["compared_on"] == "10 recordings"
 
 
 def test_the_spectrogram_is_what_lies_before_the_first_convolution():
@@ -165,6 +165,6 @@ def test_the_spectrogram_is_what_lies_before_the_first_convolution():
     (("format=torch", "quantize=true"), "quantize=true: eight bits are for format=onnx"),
     (("input=nowhere",), "input=nowhere: no such file or folder"),
 ])
-def test_what_cannot_be_is_refused_before_any_work(settings, message, trained, command, tmp_path):
-    ended = command("scripts/export.py", f"checkpoint={trained('mel_png')}", *settings, "hydra.run.dir=out", cwd=tmp_path)
+def test_what_cannot_be_is_refused_before_any_work(settings, message, trained_with, command, tmp_path):
+    ended = command("scripts/export.py", f"checkpoint={trained_with('mel_png')}", *settings, "hydra.run.dir=out", cwd=tmp_path)
     assert (ended.status, ended.err) == (2, f"error: {message}\n")

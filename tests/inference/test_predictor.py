@@ -17,13 +17,6 @@ from esc50.training.checkpoints import find_checkpoint, load_checkpoint
 
 
 @pytest.fixture(scope="module")
-def trained(compose, tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    run.train(compose(*tiny, "watch=none"), folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def model(trained) -> Predictor:
     return load(trained)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from esc50 import load, run
+from esc50 import load
 from esc50.errors import ConfigError, DataError
 from esc50.inference import web
 from esc50.inference.web import Limits, answer_upload
@@ -21,13 +21,6 @@ from esc50.inference.web import Limits, answer_upload
 ROOT = Path(__file__).resolve().parents[2]
 LIMITS = Limits(max_megabytes=0.5, max_seconds=3)
 WAIT = 180  # seconds, for a page on a busy machine
-
-
-@pytest.fixture(scope="module")
-def trained(compose, tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    run.train(compose(*tiny, "watch=none"), folder)
-    return folder
 
 
 def test_an_upload_is_answered_as_predict_does_with_a_picture_of_the_class_asked_for(trained, sounds):
