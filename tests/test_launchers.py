@@ -48,3 +48,21 @@ def test_two_processes_train_one_network_that_is_tested_once_over_all_clips(shel
     again = shell("scripts/evaluate.py", "checkpoint=run", "hydra.run.dir=again", cwd=tmp_path)
     assert again.status == 0, again.err
     assert (tmp_path / "again" / "predictions.csv").read_bytes() == (tmp_path / "run" / "predictions.csv").read_bytes()
+
+
+def test_a_sweep_trains_each_run_in_two_processes_and_goes_on_past_one_that_fails(sweep, shell, tiny, tmp_path):
+    two = ("trainer=ddp", "trainer.accelerator=cpu", "loader.batch_size=3", "trainer.precision=float32")
+    found = sweep("two", *two)
+    assert found.keys() == {1, 2}
+    single = shell("train.py", *tiny, "watch=none", "split=official", "fold=1", *two, "hydra.run.dir=single", cwd=tmp_path)
+    assert single.status == 0, single.err
+    assert (found[1] / "predictions.csv").read_bytes() == (tmp_path / "single" / "predictions.csv").read_bytes()
+
+    before = (found[1] / "metrics.json").stat().st_mtime_ns
+    ended = shell("train.py", "sweep=folds", "fold=1", *tiny, "watch=none", "optimizer.lr=2e-2,1e30", *two,
+                  "hydra.sweep.dir=two", cwd=tmp_path)
+    assert ended.status == 1
+    assert "this run is finished, in two/fold_1" in ended.out
+    assert (found[1] / "metrics.json").stat().st_mtime_ns == before
+    failure, = (tmp_path / "two").glob("*/failure.txt")
+    assert "the loss is nan" in failure.read_text(encoding="utf-8")

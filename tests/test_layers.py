@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "esc50"
 ROOMS = ("errors", "files", "rules", "relations", "config", "data", "features", "drawing", "augment", "batches", "models",
-         "results", "training", "explain", "watch", "benchmarks", "build", "inference", "testing", "run", "stages", "sweeping",
-         "sweep_summary", "profiling", "suite")
+         "results", "training", "explain", "watch", "benchmarks", "build", "inference", "testing", "run", "stages", "resuming",
+         "distributed", "sweeping", "sweep_summary", "profiling", "suite")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ENTRIES = sorted([ROOT / "train.py", *(ROOT / "scripts").glob("*.py")])
 LONGEST = 250  # lines
@@ -20,10 +20,10 @@ LIGHT = {"esc50.config", "hydra", "omegaconf", *sys.stdlib_module_names}
 ONLY_IN = {
     "lightning": {"batches", "training", "watch", "build", "testing", "run", "stages", "benchmarks"},
     "hydra": {"config", "build", "sweep_summary"},
-    "omegaconf": {"config", "build", "testing", "run", "stages", "suite", "sweeping", "sweep_summary"},
+    "omegaconf": {"config", "build", "testing", "run", "stages", "suite", "resuming", "distributed", "sweeping", "sweep_summary"},
     "esc50.rules": {"config"},
     "esc50.relations": {"config"},
-    "esc50.config": {"build", "testing", "stages", "sweeping"},
+    "esc50.config": {"build", "testing", "stages", "distributed", "sweeping"},
 }
 
 

@@ -8,7 +8,7 @@ import lightning as L
 import pytest
 from filelock import FileLock
 
-from esc50 import run, sweeping
+from esc50 import resuming, run, sweeping
 from esc50.config import run_name
 
 
@@ -78,7 +78,7 @@ def test_an_interrupted_sweep_goes_on_in_the_middle_of_its_run(command, settings
 def test_a_run_that_another_process_is_at_is_waited_for(tmp_path, monkeypatch, compose):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
-    other = FileLock(tmp_path / "run" / sweeping.LOCK)
+    other = FileLock(tmp_path / "run" / resuming.LOCK)
     order = []
 
     def note_and_let_go(message: str, *args) -> None:
@@ -87,7 +87,7 @@ def test_a_run_that_another_process_is_at_is_waited_for(tmp_path, monkeypatch, c
             other.release()
 
     monkeypatch.setattr(sweeping, "jobs_at_once", lambda: 1)
-    monkeypatch.setattr(sweeping.log, "info", note_and_let_go)
+    monkeypatch.setattr(resuming.log, "info", note_and_let_go)
     monkeypatch.setattr(run, "train", lambda cfg, folder: order.append("trained") or 0.5)
     other.acquire()
     assert sweeping.train_one(compose("model=melcnn"), tmp_path / "run", sweep=tmp_path) == 0.5

@@ -166,6 +166,11 @@ def jobs_at_once() -> int:
     return num_jobs if num_jobs > 0 else os.cpu_count() or 1
 
 
+def job_logging() -> dict[str, Any]:
+    """How this run logs, as `logging.config.dictConfig` takes it."""
+    return OmegaConf.to_container(HydraConfig.get().job_logging, resolve=True)
+
+
 def run_name(overrides: Sequence[str]) -> str:
     """A folder name for a run of a sweep: what was asked for, in readable form, and a digest that keeps two apart. What has
     no effect on the result is left out, so that a repeated command gives the same name."""

@@ -1,14 +1,20 @@
 """Less talk from libraries."""
 
 import logging
-import os
 import warnings
+
+from lightning.pytorch.utilities import rank_zero_only
+
+
+def is_first_process() -> bool:
+    """Whether this process is the first, or the only one, of those that train a run together."""
+    return rank_zero_only.rank == 0
 
 
 def quieten() -> None:
     """Keep what a user can act upon and drop what libraries say about themselves, and what all but the first of several
     processes say."""
-    if int(os.environ.get("LOCAL_RANK", "0")) > 0:
+    if not is_first_process():
         logging.getLogger().setLevel(logging.WARNING)
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
