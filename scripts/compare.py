@@ -1,19 +1,6 @@
-"""Two systems on the same clips: difference, interval, McNemar's test, and the classes that gained and lost."""
+"""Compare two systems on the same clips, with McNemar's test: `python scripts/compare.py a=outputs/a b=outputs/b`."""
 
-import hydra
-from omegaconf import DictConfig
-
-from esc50.config import places, readable_errors, run_folder
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="compare")
-def main(cfg: DictConfig) -> None:
-    with readable_errors():
-        a, b = places(cfg, "a"), places(cfg, "b")
-        from esc50.stages import tables
-
-        print(tables.compare(a, b, run_folder()))
-
+from esc50.commands.cli import run
 
 if __name__ == "__main__":
-    main()
+    run("compare")

@@ -1,19 +1,6 @@
-"""The checklist of a data set: table in the terminal, checklist.json, a page of pictures, TensorBoard."""
+"""Check a data set, as table, file, page of pictures and in TensorBoard: `python scripts/inspect_data.py data=esc10`."""
 
-import hydra
-from omegaconf import DictConfig
-
-from esc50.config import check, readable_errors, run_folder
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
-def main(cfg: DictConfig) -> None:
-    with readable_errors():
-        check(cfg)
-        from esc50.stages import inspection
-
-        inspection.inspect_data(cfg, run_folder(), show=print)
-
+from esc50.commands.cli import run
 
 if __name__ == "__main__":
-    main()
+    run("inspect")

@@ -1,19 +1,6 @@
-"""Bring the feature store of the chosen data up to date, on all cores."""
+"""Bring the feature store of the chosen data up to date, on all cores: `python scripts/precompute.py data=esc10`."""
 
-import hydra
-from omegaconf import DictConfig
-
-from esc50.config import check, readable_errors
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
-def main(cfg: DictConfig) -> None:
-    with readable_errors():
-        check(cfg)
-        from esc50.stages import preparation
-
-        preparation.precompute(cfg)
-
+from esc50.commands.cli import run
 
 if __name__ == "__main__":
-    main()
+    run("precompute")

@@ -1,16 +1,6 @@
-"""Where does the time go? A flame graph (py-spy) of a training run; takes the settings of train.py."""
+"""Show where the time of a training goes, as a flame graph: `python scripts/profile_run.py experiment=quickstart`."""
 
-import sys
-
-from esc50.config import readable_errors
-
-
-def main() -> None:
-    with readable_errors():
-        from esc50.profiling import profile
-
-        sys.exit(profile(sys.argv[1:], show=print))
-
+from esc50.commands.cli import run
 
 if __name__ == "__main__":
-    main()
+    run("profile")

@@ -1,19 +1,6 @@
-"""Write split.csv: which clip trains, validates and tests."""
+"""Write split.csv, which says what clip trains, validates and tests: `python scripts/split.py data=esc10 fold=2`."""
 
-import hydra
-from omegaconf import DictConfig
-
-from esc50.config import check, readable_errors, run_folder
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
-def main(cfg: DictConfig) -> None:
-    with readable_errors():
-        check(cfg)
-        from esc50.stages import preparation
-
-        preparation.split(cfg, run_folder())
-
+from esc50.commands.cli import run
 
 if __name__ == "__main__":
-    main()
+    run("split")

@@ -61,10 +61,24 @@ def sounds(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def tiny(sounds, tmp_path_factory) -> tuple[str, ...]:
     """Overrides that make a run of a second out of these sounds: three batches an epoch, two epochs."""
-    return (f"data.root={sounds}", f"paths.data={tmp_path_factory.mktemp('derived')}", "data=folder", "trainer=cpu",
-            f"features.seconds={SECONDS}", f"features.sample_rate={RATE}", f"features.f_max={RATE / 2}",
-            "features.n_fft=512", "features.win_length=400", "features.hop_length=160", "features.n_mels=32", "augment=none",
-            "trainer.max_epochs=2", "model.channels=[8,16]", "loader.batch_size=6", "optimizer.lr=2e-2")
+    return (
+        f"data.root={sounds}",
+        f"paths.data={tmp_path_factory.mktemp('derived')}",
+        "data=folder",
+        "trainer=cpu",
+        f"features.seconds={SECONDS}",
+        f"features.sample_rate={RATE}",
+        f"features.f_max={RATE / 2}",
+        "features.n_fft=512",
+        "features.win_length=400",
+        "features.hop_length=160",
+        "features.n_mels=32",
+        "augment=none",
+        "trainer.max_epochs=2",
+        "model.channels=[8,16]",
+        "loader.batch_size=6",
+        "optimizer.lr=2e-2",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +96,7 @@ def compose() -> Callable:
 @pytest.fixture(scope="session")
 def trained(compose, tiny, tmp_path_factory) -> Path:
     """The folder of a finished run on these sounds; not to be written into."""
-    from esc50 import run
+    from esc50.runs import train as run
 
     folder = tmp_path_factory.mktemp("trained")
     run.train(compose(*tiny, "watch=none"), folder)
@@ -103,8 +117,14 @@ def shell() -> Callable[..., Ended]:
     """Run one of the project's commands in a process of its own, in a folder `cwd`."""
 
     def run(script: str, *overrides: str, cwd: Path, timeout: float = 300) -> Ended:
-        done = subprocess.run([sys.executable, str(ROOT / script), *overrides], cwd=cwd, timeout=timeout, text=True,
-                              capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        done = subprocess.run(
+            [sys.executable, str(ROOT / script), *overrides],
+            cwd=cwd,
+            timeout=timeout,
+            text=True,
+            capture_output=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
         return Ended(done.returncode, done.stdout, done.stderr)
 
     return run
@@ -113,8 +133,10 @@ def shell() -> Callable[..., Ended]:
 @contextlib.contextmanager
 def _log_restored() -> Iterator[None]:
     """Hydra gives the root logger handlers that write to streams and files which end with the command."""
-    loggers = [logging.getLogger(), *(logger for logger in map(logging.getLogger, logging.root.manager.loggerDict)
-                                      if logger.level)]
+    loggers = [
+        logging.getLogger(),
+        *(logger for logger in map(logging.getLogger, logging.root.manager.loggerDict) if logger.level),
+    ]
     before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
     try:
         yield
@@ -136,8 +158,7 @@ def command() -> Callable[..., Ended]:
         try:
             sys.argv = [str(ROOT / script), *overrides]
             os.chdir(cwd)
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _log_restored(), \
-                    warnings.catch_warnings():
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _log_restored(), warnings.catch_warnings():
                 runpy.run_path(sys.argv[0], run_name="__main__")
         except SystemExit as end:
             status = end.code or 0
@@ -168,8 +189,11 @@ def events() -> Callable[[Path], SimpleNamespace]:
         read_all = {"scalars": 0, "images": 0, "tensors": 0, "audio": 0, "histograms": 0}
         content = EventAccumulator(str(folder), size_guidance=read_all).Reload()
         tags = content.Tags()
-        return SimpleNamespace(content=content, tags=tags, scalars={
-            tag: [(event.step, event.value) for event in content.Scalars(tag)] for tag in tags["scalars"]})
+        return SimpleNamespace(
+            content=content,
+            tags=tags,
+            scalars={tag: [(event.step, event.value) for event in content.Scalars(tag)] for tag in tags["scalars"]},
+        )
 
     return read
 

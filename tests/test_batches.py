@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from esc50.batches import ClipBatches, ClipDataset, EpochSampler, WholeBatches, oversampled
+from esc50.data.clip import Clip
 from esc50.data.folds import make_split
-from esc50.data.manifest import Clip
 from esc50.features.rows import PackedRows
 from esc50.models.audionet import AudioNet
 from esc50.models.melcnn import MelCNN
@@ -20,9 +20,17 @@ from esc50.models.melcnn import MelCNN
 
 def clips_of(*targets: int, folds: int = 5) -> tuple[Clip, ...]:
     """One clip a target, folds 1, 2, ... in turn."""
-    return tuple(Clip(filename=f"{number:03d}.wav", path=Path(f"{number:03d}.wav"), target=target,
-                      category=f"class {target}", fold=number % folds + 1, source=str(number))
-                 for number, target in enumerate(targets))
+    return tuple(
+        Clip(
+            filename=f"{number:03d}.wav",
+            path=Path(f"{number:03d}.wav"),
+            target=target,
+            category=f"class {target}",
+            fold=number % folds + 1,
+            source=str(number),
+        )
+        for number, target in enumerate(targets)
+    )
 
 
 def rows_of(clips: tuple[Clip, ...], shape: tuple[int, ...] = (3, 5), dtype: type = np.uint8) -> PackedRows:
@@ -35,8 +43,9 @@ def rows_of(clips: tuple[Clip, ...], shape: tuple[int, ...] = (3, 5), dtype: typ
 
 def data_of(targets: list[int], *, batch_size: int = 4, protocol: str = "holdout", **how) -> ClipBatches:
     clips = clips_of(*targets)
-    return ClipBatches(clips, rows_of(clips), make_split(clips, protocol=protocol, fold=5), batch_size=batch_size,
-                       seed=how.pop("seed", 3), **how)
+    return ClipBatches(
+        clips, rows_of(clips), make_split(clips, protocol=protocol, fold=5), batch_size=batch_size, seed=how.pop("seed", 3), **how
+    )
 
 
 def order_of(loader, *, epoch: int = 0) -> list[list[int]]:
@@ -140,9 +149,20 @@ def test_only_training_is_divided_among_processes():
     assert len(flat([batch["index"].tolist() for batch in data.in_order("test")])) == len(data.split.test)
 
 
-@pytest.mark.parametrize(("num_clips", "batch_size", "sizes"), [
-    (9, 8, [9]), (17, 8, [8, 9]), (16, 8, [8, 8]), (10, 8, [8, 2]), (7, 8, [7]), (1, 8, [1]), (8, 8, [8]),
-    (3, 2, [3]), (5, 1, [1, 1, 1, 1, 1])])
+@pytest.mark.parametrize(
+    ("num_clips", "batch_size", "sizes"),
+    [
+        (9, 8, [9]),
+        (17, 8, [8, 9]),
+        (16, 8, [8, 8]),
+        (10, 8, [8, 2]),
+        (7, 8, [7]),
+        (1, 8, [1]),
+        (8, 8, [8]),
+        (3, 2, [3]),
+        (5, 1, [1, 1, 1, 1, 1]),
+    ],
+)
 def test_a_last_batch_of_one_joins_the_batch_before(num_clips, batch_size, sizes):
     batches = WholeBatches(EpochSampler(range(num_clips), seed=0), batch_size)
     found = list(batches)

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from esc50.augment.draws import seed_of
+from esc50.data.clip import Clip
 from esc50.data.folds import Split
-from esc50.data.manifest import Clip
 from esc50.features.rows import Rows
 
 log = logging.getLogger(__name__)
@@ -36,8 +36,11 @@ class ClipDataset(Dataset):
     def __getitems__(self, positions: Sequence[int]) -> dict[str, Tensor]:
         """The batch of these positions: `input` `[batch, ...]`, `target` `[batch]`, `index` `[batch]`."""
         indices = self.indices[np.asarray(positions)]
-        return {"input": torch.from_numpy(self._rows.take(indices)), "target": torch.from_numpy(self._targets[indices]),
-                "index": torch.from_numpy(indices)}
+        return {
+            "input": torch.from_numpy(self._rows.take(indices)),
+            "target": torch.from_numpy(self._targets[indices]),
+            "index": torch.from_numpy(indices),
+        }
 
 
 def as_it_is(batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -106,8 +109,17 @@ class ClipBatches(L.LightningDataModule):
     split. Under several processes only training is divided among them.
     """
 
-    def __init__(self, clips: Sequence[Clip], rows: Rows, split: Split, *, batch_size: int, seed: int,
-                 balance: str = "none", num_workers: int = 0):
+    def __init__(
+        self,
+        clips: Sequence[Clip],
+        rows: Rows,
+        split: Split,
+        *,
+        batch_size: int,
+        seed: int,
+        balance: str = "none",
+        num_workers: int = 0,
+    ):
         super().__init__()
         assert balance in BALANCES
         self.clips, self.rows = tuple(clips), rows
@@ -115,8 +127,10 @@ class ClipBatches(L.LightningDataModule):
         self._num_workers = num_workers
         number = {clip.filename: index for index, clip in enumerate(clips)}
         targets = np.array([clip.target for clip in clips], dtype=np.int64)
-        self.datasets = {role: ClipDataset(rows, targets, [number[clip.filename] for clip in members])
-                         for role, members in split.roles().items()}
+        self.datasets = {
+            role: ClipDataset(rows, targets, [number[clip.filename] for clip in members])
+            for role, members in split.roles().items()
+        }
 
     def train_dataloader(self) -> DataLoader:
         dataset = self.datasets["train"]
@@ -124,8 +138,12 @@ class ClipBatches(L.LightningDataModule):
         if self._balance == "oversample":
             targets = [clip.target for clip in self.split.train]
             positions = oversampled(targets)
-            log.info("oversampling: %d training clips become %d, class sizes were %s", len(targets), len(positions),
-                     sorted(Counter(targets).values()))
+            log.info(
+                "oversampling: %d training clips become %d, class sizes were %s",
+                len(targets),
+                len(positions),
+                sorted(Counter(targets).values()),
+            )
         rank, world = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         batches = WholeBatches(EpochSampler(positions, seed=self._seed, rank=rank, world=world), self._batch_size)
         if batches.joins_last:
@@ -143,5 +161,6 @@ class ClipBatches(L.LightningDataModule):
         return self._loader(self.datasets[role], batch_size=self._batch_size)
 
     def _loader(self, dataset: ClipDataset, **how) -> DataLoader:
-        return DataLoader(dataset, collate_fn=as_it_is, num_workers=self._num_workers,
-                          persistent_workers=self._num_workers > 0, **how)
+        return DataLoader(
+            dataset, collate_fn=as_it_is, num_workers=self._num_workers, persistent_workers=self._num_workers > 0, **how
+        )

@@ -34,8 +34,16 @@ def pixels(figure: "Figure") -> np.ndarray:
 
 def draw_spectrogram(axes: "Axes", picture: Picture, *, floor: float, ceiling: float, labelled: bool = True) -> "AxesImage":
     """Show the picture with black at `floor` dB; `labelled` writes the frequencies at the axis."""
-    image = axes.imshow(picture.decibels, origin="lower", aspect="auto", interpolation="nearest", cmap="magma", vmin=floor,
-                        vmax=ceiling, extent=(0, picture.seconds, -0.5, len(picture.decibels) - 0.5))
+    image = axes.imshow(
+        picture.decibels,
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        cmap="magma",
+        vmin=floor,
+        vmax=ceiling,
+        extent=(0, picture.seconds, -0.5, len(picture.decibels) - 0.5),
+    )
     mark_hertz(axes, picture.frequencies, labelled=labelled)
     return image
 
@@ -63,4 +71,4 @@ def shortened(text: str, *, most: int = MAX_LETTERS, end: bool = False) -> str:
     """The start of a text that is too long for a panel, or its `end`, which is what tells files apart."""
     if len(text) <= most:
         return text
-    return "…" + text[1 - most:] if end else text[: most - 1] + "…"
+    return "…" + text[1 - most :] if end else text[: most - 1] + "…"

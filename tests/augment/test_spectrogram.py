@@ -105,10 +105,19 @@ def test_probability_is_the_share_of_examples_that_are_changed(name):
     assert changed[1] / changed[0] == pytest.approx(0.3, abs=0.05)
 
 
-@pytest.mark.parametrize("neutral", [
-    FrequencyMask(max_width=0), TimeMask(max_width=0), FrequencyMask(max_width=5, num_masks=0),
-    TimeMask(max_width=5, num_masks=0), TimeWarp(max_shift=0), TimeShift(max_fraction=0.0), SpecAugment(F=0, T=0),
-    SpecAugment(F=5, m_F=0, T=5, m_T=0)])
+@pytest.mark.parametrize(
+    "neutral",
+    [
+        FrequencyMask(max_width=0),
+        TimeMask(max_width=0),
+        FrequencyMask(max_width=5, num_masks=0),
+        TimeMask(max_width=5, num_masks=0),
+        TimeWarp(max_shift=0),
+        TimeShift(max_fraction=0.0),
+        SpecAugment(F=0, T=0),
+        SpecAugment(F=5, m_F=0, T=5, m_T=0),
+    ],
+)
 def test_nothing_to_do_leaves_the_image(neutral):
     x = images()
     assert torch.equal(neutral(x, draws()), x)
@@ -373,16 +382,36 @@ def test_no_time_mask_of_specaugment_is_wider_than_p_of_the_frames():
 # Impossible values
 
 
-@pytest.mark.parametrize("make", [
-    *(lambda mask=mask, wrong=wrong: mask(**({"max_width": 3} | wrong)) for mask in (FrequencyMask, TimeMask)
-      for wrong in ({"max_width": -1}, {"num_masks": -1}, {"probability": 1.1}, {"probability": -0.1},
-                    {"probability": float("nan")}, {"fill": "zero"})),
-    lambda: TimeWarp(max_shift=-1), lambda: TimeWarp(max_shift=1, probability=2), lambda: TimeShift(max_fraction=1.5),
-    lambda: TimeShift(max_fraction=-0.1), lambda: TimeShift(probability=-1),
-    lambda: SpecAugment(F=1, T=1, p=0), lambda: SpecAugment(F=1, T=1, p=1.5), lambda: SpecAugment(F=-1, T=1),
-    lambda: SpecAugment(F=1, T=-1), lambda: SpecAugment(F=1, T=1, W=-1), lambda: SpecAugment(F=1, T=1, m_F=-1),
-    lambda: SpecAugment(F=1, T=1, m_T=-2), lambda: SpecAugment(F=1, T=1, fill="black"),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            lambda mask=mask, wrong=wrong: mask(**({"max_width": 3} | wrong))
+            for mask in (FrequencyMask, TimeMask)
+            for wrong in (
+                {"max_width": -1},
+                {"num_masks": -1},
+                {"probability": 1.1},
+                {"probability": -0.1},
+                {"probability": float("nan")},
+                {"fill": "zero"},
+            )
+        ),
+        lambda: TimeWarp(max_shift=-1),
+        lambda: TimeWarp(max_shift=1, probability=2),
+        lambda: TimeShift(max_fraction=1.5),
+        lambda: TimeShift(max_fraction=-0.1),
+        lambda: TimeShift(probability=-1),
+        lambda: SpecAugment(F=1, T=1, p=0),
+        lambda: SpecAugment(F=1, T=1, p=1.5),
+        lambda: SpecAugment(F=-1, T=1),
+        lambda: SpecAugment(F=1, T=-1),
+        lambda: SpecAugment(F=1, T=1, W=-1),
+        lambda: SpecAugment(F=1, T=1, m_F=-1),
+        lambda: SpecAugment(F=1, T=1, m_T=-2),
+        lambda: SpecAugment(F=1, T=1, fill="black"),
+    ],
+)
 def test_impossible_values_are_refused_in_one_line(make):
     with pytest.raises(ConfigError, match=r"want|within") as caught:
         make()

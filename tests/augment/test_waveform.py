@@ -16,8 +16,9 @@ MODULES = {
     "shift": lambda **options: waveform.Shift(**options),
     "noise": lambda **options: waveform.Noise(**options),
     "polarity": lambda **options: waveform.Polarity(**options),
-    "echo": lambda **options: waveform.Echo(sample_rate=RATE, min_delay_seconds=1e-4, max_delay_seconds=0.01,
-                                            num_repeats=2, **options),
+    "echo": lambda **options: waveform.Echo(
+        sample_rate=RATE, min_delay_seconds=1e-4, max_delay_seconds=0.01, num_repeats=2, **options
+    ),
     "speed": lambda **options: waveform.Speed(**options),
     "pitch": lambda **options: waveform.PitchShift(sample_rate=RATE, **options),
 }
@@ -136,20 +137,22 @@ def test_silence_stays_silence(name):
     assert torch.equal(MODULES[name](probability=1.0)(torch.zeros(3, 3000), draws()).abs(), torch.zeros(3, 3000))
 
 
-@pytest.mark.parametrize(("name", "parameters"), [
-    ("gain", {"db": torch.tensor([-6.0, 0.0, 3.0])}),
-    ("shift", {"samples": torch.tensor([-7, 0, 2000])}),
-    ("polarity", {"flip": torch.tensor([True, False, True])}),
-    ("echo", {"delay": torch.tensor([10, 700, 5000]), "decay": torch.tensor([0.5, 0.1, 0.9])}),
-    ("speed", {"rate": torch.tensor([0.8, 1.0, 1.3]), "start": torch.tensor([100.0, 0.0, 0.0])}),
-    ("pitch_shift", {"semitones": torch.tensor([-3.0, 0.0, 5.0])}),
-])
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("gain", {"db": torch.tensor([-6.0, 0.0, 3.0])}),
+        ("shift", {"samples": torch.tensor([-7, 0, 2000])}),
+        ("polarity", {"flip": torch.tensor([True, False, True])}),
+        ("echo", {"delay": torch.tensor([10, 700, 5000]), "decay": torch.tensor([0.5, 0.1, 0.9])}),
+        ("speed", {"rate": torch.tensor([0.8, 1.0, 1.3]), "start": torch.tensor([100.0, 0.0, 0.0])}),
+        ("pitch_shift", {"semitones": torch.tensor([-3.0, 0.0, 5.0])}),
+    ],
+)
 def test_a_batch_is_its_examples_one_by_one(name, parameters):
     function = getattr(waveform, name)
     fixed = {"n_fft": N_FFT} if name == "pitch_shift" else {}
     x = sounds(batch=3, time=20_000)
-    alone = [function(x[i : i + 1], **{key: value[i : i + 1] for key, value in parameters.items()}, **fixed)
-             for i in range(3)]
+    alone = [function(x[i : i + 1], **{key: value[i : i + 1] for key, value in parameters.items()}, **fixed) for i in range(3)]
     torch.testing.assert_close(function(x, **parameters, **fixed), torch.cat(alone), rtol=0, atol=1e-4)
 
 
@@ -234,8 +237,7 @@ def test_echo_changes_nothing_before_the_delay_and_nothing_at_all_beyond_the_cli
 def test_echo_module_keeps_to_its_delays_and_decay():
     x = torch.zeros(200, 4000)
     x[:, 0] = 1
-    module = waveform.Echo(sample_rate=RATE, min_delay_seconds=0.05, max_delay_seconds=0.2, max_decay=0.4,
-                           probability=1)
+    module = waveform.Echo(sample_rate=RATE, min_delay_seconds=0.05, max_delay_seconds=0.2, max_decay=0.4, probability=1)
     level, delay = module(x, draws())[:, 1:].max(dim=1)
     assert 800 <= delay.min() + 1 < 850
     assert 3150 < delay.max() + 1 <= 3200
@@ -303,7 +305,8 @@ def test_pitch_leaves_events_where_they_were(semitones):
     assert first == pytest.approx(6000, abs=N_FFT // 2)
     assert last == pytest.approx(9000, abs=N_FFT)
     assert peak(waveform.pitch_shift(x, semitones=torch.tensor([semitones]), n_fft=N_FFT))[0] == pytest.approx(
-        800 * 2 ** (semitones / 12), rel=0.02)
+        800 * 2 ** (semitones / 12), rel=0.02
+    )
 
 
 @pytest.mark.parametrize("semitones", [2.0, -2.0])
@@ -323,8 +326,9 @@ def test_pitch_of_every_example_is_its_own():
 
 
 def test_pitch_module_stays_within_its_semitones_both_ways():
-    frequencies = torch.tensor(peak(waveform.PitchShift(sample_rate=RATE, max_semitones=3, probability=1)(
-        tone(1000, batch=40, seconds=0.5), draws())))
+    frequencies = torch.tensor(
+        peak(waveform.PitchShift(sample_rate=RATE, max_semitones=3, probability=1)(tone(1000, batch=40, seconds=0.5), draws()))
+    )
     semitones = 12 * (frequencies / 1000).log2()
     assert -3.05 < semitones.min() < -2
     assert 2 < semitones.max() < 3.05
@@ -335,24 +339,27 @@ def test_window_of_pitch_shift_lasts_about_40_milliseconds():
         assert 0.028 < waveform.PitchShift(sample_rate=sample_rate).n_fft / sample_rate < 0.057
 
 
-@pytest.mark.parametrize(("build", "words"), [
-    (lambda: waveform.Gain(min_db=3, max_db=-3), "Gain wants min_db <= max_db, not 3 and -3"),
-    (lambda: waveform.Gain(max_db=math.inf), "Gain wants min_db <= max_db"),
-    (lambda: waveform.Shift(max_fraction=1.5), "Shift wants max_fraction within 0..1, not 1.5"),
-    (lambda: waveform.Noise(min_snr_db=50), "Noise wants min_snr_db <= max_snr_db, not 50 and 40.0"),
-    (lambda: waveform.Noise(min_snr_db=math.nan), "Noise wants min_snr_db <= max_snr_db"),
-    (lambda: waveform.Polarity(probability=-0.1), "Polarity wants a probability within 0..1, not -0.1"),
-    (lambda: waveform.Echo(sample_rate=0), "Echo wants a sample_rate above 0 Hz, not 0"),
-    (lambda: waveform.Echo(sample_rate=RATE, min_delay_seconds=0), "Echo wants 0 < min_delay_seconds"),
-    (lambda: waveform.Echo(sample_rate=RATE, min_delay_seconds=1), "not 1 and 0.3"),
-    (lambda: waveform.Echo(sample_rate=RATE, max_decay=1.1), "Echo wants max_decay within 0..1"),
-    (lambda: waveform.Echo(sample_rate=RATE, num_repeats=0), "num_repeats of 1 or more, not 0.5 and 0"),
-    (lambda: waveform.Speed(min_rate=0), "Speed wants 0 < min_rate <= max_rate, not 0 and 1.25"),
-    (lambda: waveform.Speed(min_rate=2), "Speed wants 0 < min_rate <= max_rate, not 2 and 1.25"),
-    (lambda: waveform.PitchShift(sample_rate=RATE, max_semitones=-1), "max_semitones within 0..24"),
-    (lambda: waveform.PitchShift(sample_rate=-1), "PitchShift wants a sample_rate above 0 Hz, not -1"),
-    (lambda: waveform.Speed(probability=1.01), "Speed wants a probability within 0..1"),
-])
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: waveform.Gain(min_db=3, max_db=-3), "Gain wants min_db <= max_db, not 3 and -3"),
+        (lambda: waveform.Gain(max_db=math.inf), "Gain wants min_db <= max_db"),
+        (lambda: waveform.Shift(max_fraction=1.5), "Shift wants max_fraction within 0..1, not 1.5"),
+        (lambda: waveform.Noise(min_snr_db=50), "Noise wants min_snr_db <= max_snr_db, not 50 and 40.0"),
+        (lambda: waveform.Noise(min_snr_db=math.nan), "Noise wants min_snr_db <= max_snr_db"),
+        (lambda: waveform.Polarity(probability=-0.1), "Polarity wants a probability within 0..1, not -0.1"),
+        (lambda: waveform.Echo(sample_rate=0), "Echo wants a sample_rate above 0 Hz, not 0"),
+        (lambda: waveform.Echo(sample_rate=RATE, min_delay_seconds=0), "Echo wants 0 < min_delay_seconds"),
+        (lambda: waveform.Echo(sample_rate=RATE, min_delay_seconds=1), "not 1 and 0.3"),
+        (lambda: waveform.Echo(sample_rate=RATE, max_decay=1.1), "Echo wants max_decay within 0..1"),
+        (lambda: waveform.Echo(sample_rate=RATE, num_repeats=0), "num_repeats of 1 or more, not 0.5 and 0"),
+        (lambda: waveform.Speed(min_rate=0), "Speed wants 0 < min_rate <= max_rate, not 0 and 1.25"),
+        (lambda: waveform.Speed(min_rate=2), "Speed wants 0 < min_rate <= max_rate, not 2 and 1.25"),
+        (lambda: waveform.PitchShift(sample_rate=RATE, max_semitones=-1), "max_semitones within 0..24"),
+        (lambda: waveform.PitchShift(sample_rate=-1), "PitchShift wants a sample_rate above 0 Hz, not -1"),
+        (lambda: waveform.Speed(probability=1.01), "Speed wants a probability within 0..1"),
+    ],
+)
 def test_impossible_values_are_refused_in_one_line(build, words):
     with pytest.raises(ConfigError) as caught:
         build()

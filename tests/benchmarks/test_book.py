@@ -18,8 +18,18 @@ def clip(tmp_path):
 
 
 def test_the_books_spectrogram_is_ours_at_its_parameters(clip):
-    spec = LogMelSpec(sample_rate=44100, n_fft=2048, win_length=2048, hop_length=512, n_mels=128, f_min=0, f_max=22050,
-                      db_min=-80, db_max=0, reference="clip")
+    spec = LogMelSpec(
+        sample_rate=44100,
+        n_fft=2048,
+        win_length=2048,
+        hop_length=512,
+        n_mels=128,
+        f_min=0,
+        f_max=22050,
+        db_min=-80,
+        db_max=0,
+        reference="clip",
+    )
     waveform, _ = soundfile.read(clip, dtype="float32")
     np.testing.assert_allclose(log_mel(waveform, spec), book.mel_decibels(clip), atol=0.01)
 

@@ -7,7 +7,7 @@ import pytest
 from esc50.benchmarks.growth import SIZES, _line, repeated
 from esc50.benchmarks.report import write_report
 from esc50.benchmarks.timing import Measurement, medians, take_turns
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 
 
 def test_contestants_take_turns_after_a_round_that_does_not_count():
@@ -35,16 +35,23 @@ def test_a_straight_line_is_explained_whole_and_a_bend_is_not():
 
 
 def test_repeated_clips_have_names_of_their_own(tmp_path):
-    clips = [Clip(filename=f"{i}.wav", path=tmp_path / f"{i}.wav", target=0, category="a", fold=1, source=str(i))
-             for i in range(3)]
+    clips = [
+        Clip(filename=f"{i}.wav", path=tmp_path / f"{i}.wav", target=0, category="a", fold=1, source=str(i)) for i in range(3)
+    ]
     many = repeated(clips, 8)
     assert len({clip.filename for clip in many}) == 8
     assert [clip.path for clip in many[:4]] == [clips[i].path for i in (0, 1, 2, 0)]
 
 
 def test_the_report_holds_every_ratio_goal_and_raw_figure(tmp_path):
-    one = Measurement(title="Precompute", rows=(("ours", 12.0, "clips/s"),), note="the FFT", ratios={"ours_vs_book": 11.0},
-                      goals={"ours_vs_book": 10}, raw={"ours": [1.0, 2.0]})
+    one = Measurement(
+        title="Precompute",
+        rows=(("ours", 12.0, "clips/s"),),
+        note="the FFT",
+        ratios={"ours_vs_book": 11.0},
+        goals={"ours_vs_book": 10},
+        raw={"ours": [1.0, 2.0]},
+    )
     text = write_report([one], tmp_path, command="python scripts/benchmark.py")
     saved = json.loads((tmp_path / "benchmark.json").read_text())
     assert saved["ratios"] == {"ours_vs_book": 11.0} and saved["goals"] == {"ours_vs_book": 10}

@@ -13,14 +13,19 @@ import pytest
 import yaml
 
 from esc50.data.archive import missing_audio, prepare
-from esc50.data.manifest import COLUMNS, class_names, read_folder, read_table
+from esc50.data.clip import class_names
+from esc50.data.folders import read_folder
+from esc50.data.tables import COLUMNS, read_table
 from esc50.errors import DataError
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "data"
 TOP = "ESC-50-master/"
 # Two classes of ESC-10 whose targets are neither contiguous nor in the order of their names in ESC-50, and one other.
-ROWS = [(f"{fold}-100-A-{target}.wav", fold, target, name, esc10, 100, "A") for fold in (1, 2)
-        for target, name, esc10 in ((40, "helicopter", True), (1, "rooster", True), (14, "chirping_birds", False))]
+ROWS = [
+    (f"{fold}-100-A-{target}.wav", fold, target, name, esc10, 100, "A")
+    for fold in (1, 2)
+    for target, name, esc10 in ((40, "helicopter", True), (1, "rooster", True), (14, "chirping_birds", False))
+]
 TABLE = "\n".join(",".join(map(str, row)) for row in [COLUMNS, *ROWS]) + "\n"
 
 
@@ -30,9 +35,17 @@ def audio_of(name: str) -> bytes:
 
 def members() -> dict[str, bytes]:
     """Names and contents as GitHub packs them, folders and files that nobody needs among them."""
-    files = {TOP: b"", TOP + "README.md": b"# ESC-50", TOP + "LICENSE": b"CC BY-NC", TOP + "esc50.gif": b"GIF89a",
-             TOP + "tests/test_dataset.py": b"import this", TOP + "meta/": b"", TOP + "meta/esc50.csv": TABLE.encode(),
-             TOP + "audio/": b"", TOP + "audio/._1-100-A-1.wav": b"AppleDouble"}
+    files = {
+        TOP: b"",
+        TOP + "README.md": b"# ESC-50",
+        TOP + "LICENSE": b"CC BY-NC",
+        TOP + "esc50.gif": b"GIF89a",
+        TOP + "tests/test_dataset.py": b"import this",
+        TOP + "meta/": b"",
+        TOP + "meta/esc50.csv": TABLE.encode(),
+        TOP + "audio/": b"",
+        TOP + "audio/._1-100-A-1.wav": b"AppleDouble",
+    }
     return files | {TOP + "audio/" + row[0]: audio_of(row[0]) for row in ROWS}
 
 
@@ -72,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
         if server.with_length:
             self.send_header("Content-Length", str(len(server.body)))
         self.end_headers()
-        self.wfile.write(server.body[:server.sent])
+        self.wfile.write(server.body[: server.sent])
 
     def log_message(self, *args):
         """Say nothing on the test's stderr."""
@@ -142,9 +155,16 @@ def test_an_interrupted_unpack_is_repaired_from_the_zip_without_a_request(places
     assert server.requests == 1
 
 
-@pytest.mark.parametrize(("evil", "links"), [
-    (TOP + "../../evil.wav", False), ("/evil.wav", False), (TOP + "audio\\..\\evil.wav", False), ("C:evil.wav", False),
-    (TOP + "audio/evil.wav", True)])
+@pytest.mark.parametrize(
+    ("evil", "links"),
+    [
+        (TOP + "../../evil.wav", False),
+        ("/evil.wav", False),
+        (TOP + "audio\\..\\evil.wav", False),
+        ("C:evil.wav", False),
+        (TOP + "audio/evil.wav", True),
+    ],
+)
 def test_a_dangerous_member_is_refused_and_nothing_is_written(places, server, tmp_path, evil, links):
     server.body = pack(members(), links={evil: "/etc"}) if links else pack(members() | {evil: b"evil"})
     with pytest.raises(DataError, match="evil") as error:
@@ -209,6 +229,7 @@ def refused(server, monkeypatch):
 def unknown_host(server, monkeypatch):
     def getaddrinfo(*args, **kwargs):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
@@ -221,9 +242,15 @@ def silent(server, monkeypatch):
     monkeypatch.setattr("esc50.data.archive.TIMEOUTS", (10, 0.1))
 
 
-@pytest.mark.parametrize(("failure", "reason"), [
-    (refused, "Connection refused"), (unknown_host, "Name or service not known"), (not_found, "server answered 404"),
-    (silent, "no answer in time")])
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (refused, "Connection refused"),
+        (unknown_host, "Name or service not known"),
+        (not_found, "server answered 404"),
+        (silent, "no answer in time"),
+    ],
+)
 def test_without_the_server_one_line_names_the_ways_out(places, server, monkeypatch, failure, reason):
     places["archive"].parent.mkdir()
     places["archive"].write_bytes(b"half")
@@ -282,8 +309,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(places):
 
 def test_two_processes_at_once_both_succeed(places, server):
     server.barrier = threading.Barrier(2)  # neither gets an answer before both have asked
-    code = ("import sys; from esc50.data.archive import prepare\n"
-            "root, archive, url = sys.argv[1:]; print(len(prepare(root, download_to=root, archive=archive, url=url)))")
+    code = (
+        "import sys; from esc50.data.archive import prepare\n"
+        "root, archive, url = sys.argv[1:]; print(len(prepare(root, download_to=root, archive=archive, url=url)))"
+    )
     arguments = [sys.executable, "-c", code, str(places["root"]), str(places["archive"]), server.url]
     both = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in both]
@@ -304,9 +333,18 @@ def test_the_real_recordings_and_the_real_table_without_any(shared, places, serv
     assert server.requests == 0 and not places["download_to"].exists()
 
 
-@pytest.mark.parametrize(("stem", "source", "take"), [
-    ("rec1-A", "rec1", "A"), ("rec1-B", "rec1", "B"), ("dog", "dog", "A"), ("a-b-C", "a-b", "C"), ("001", "001", "A"),
-    ("rec1-AB", "rec1-AB", "A"), ("1-100032-A-0", "1-100032-A-0", "A")])
+@pytest.mark.parametrize(
+    ("stem", "source", "take"),
+    [
+        ("rec1-A", "rec1", "A"),
+        ("rec1-B", "rec1", "B"),
+        ("dog", "dog", "A"),
+        ("a-b-C", "a-b", "C"),
+        ("001", "001", "A"),
+        ("rec1-AB", "rec1-AB", "A"),
+        ("1-100032-A-0", "1-100032-A-0", "A"),
+    ],
+)
 def test_the_source_pattern_of_data_folder(tmp_path, stem, source, take):
     config = yaml.safe_load((CONF / "folder.yaml").read_text())
     (tmp_path / "class").mkdir()

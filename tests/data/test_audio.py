@@ -53,17 +53,28 @@ def test_48_khz_stereo_equals_the_mono_original(tmp_path):
     assert np.corrcoef(read, original)[0, 1] > 0.9999
 
 
-@pytest.mark.parametrize(("subtype", "step"), [("PCM_U8", 2**-7), ("PCM_16", 2**-15), ("PCM_24", 2**-23),
-                                              ("PCM_32", 2**-23), ("FLOAT", 2**-23), ("DOUBLE", 2**-23)])
+@pytest.mark.parametrize(
+    ("subtype", "step"),
+    [("PCM_U8", 2**-7), ("PCM_16", 2**-15), ("PCM_24", 2**-23), ("PCM_32", 2**-23), ("FLOAT", 2**-23), ("DOUBLE", 2**-23)],
+)
 def test_all_sample_formats_read_alike(tmp_path, subtype, step):
     read = audio.read(write(tmp_path / "a.wav", tones(RATE), subtype=subtype), sample_rate=RATE)
     assert read.dtype == np.float32
     np.testing.assert_allclose(read, tones(RATE), atol=1.01 * step)
 
 
-@pytest.mark.parametrize(("format_", "subtype"), [("WAVEX", "PCM_16"), ("RF64", "PCM_16"), ("W64", "PCM_16"),
-                                                  ("AIFF", "PCM_16"), ("FLAC", "PCM_24"), ("CAF", "FLOAT"),
-                                                  ("AU", "PCM_16")])
+@pytest.mark.parametrize(
+    ("format_", "subtype"),
+    [
+        ("WAVEX", "PCM_16"),
+        ("RF64", "PCM_16"),
+        ("W64", "PCM_16"),
+        ("AIFF", "PCM_16"),
+        ("FLAC", "PCM_24"),
+        ("CAF", "FLOAT"),
+        ("AU", "PCM_16"),
+    ],
+)
 def test_the_content_decides_the_format_not_the_suffix(tmp_path, format_, subtype):
     if format_ not in soundfile.available_formats():
         pytest.skip(f"this libsndfile has no {format_}")
@@ -104,13 +115,16 @@ def test_every_16_bit_value_survives_the_round_trip(tmp_path):
     assert audio.to_int16(between).tolist() == [-32768, 32767, 32767, -32768, 1, -1]
 
 
-@pytest.mark.parametrize(("name", "content"), [
-    ("empty.wav", b""),
-    ("page.wav", b"<!DOCTYPE html><html><body>404 Not Found</body></html>"),
-    ("pointer.wav", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 441044\n"),
-    ("iTunes.m4a", b"\0\0\0\x20ftypM4A \0\0\0\0M4A mp42isom\0\0\0\0" + bytes(range(256)) * 8),
-    ("samples.raw", bytes(range(256)) * 8),
-])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.wav", b""),
+        ("page.wav", b"<!DOCTYPE html><html><body>404 Not Found</body></html>"),
+        ("pointer.wav", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 441044\n"),
+        ("iTunes.m4a", b"\0\0\0\x20ftypM4A \0\0\0\0M4A mp42isom\0\0\0\0" + bytes(range(256)) * 8),
+        ("samples.raw", bytes(range(256)) * 8),
+    ],
+)
 def test_what_is_not_audio_is_refused_with_the_way_out(tmp_path, name, content):
     path = tmp_path / name
     with refused(path, "no such file"):
@@ -128,10 +142,16 @@ def test_what_may_not_be_read_is_refused(tmp_path):
         audio.read(path, sample_rate=RATE)
 
 
-@pytest.mark.parametrize("header", [
-    {"data_size": 0xFFFFFFFF}, {"data_size": 0x7FFFFFFF},  # written to a pipe
-    {"tail": b"id3 \x03\0\0\0abc\0LIST\xd0\x07\0\0" + bytes(2000)}, {"tail": b"\0" * 20},
-], ids=str)
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"data_size": 0xFFFFFFFF},
+        {"data_size": 0x7FFFFFFF},  # written to a pipe
+        {"tail": b"id3 \x03\0\0\0abc\0LIST\xd0\x07\0\0" + bytes(2000)},
+        {"tail": b"\0" * 20},
+    ],
+    ids=str,
+)
 def test_wav_files_with_harmless_headers_are_read_whole(tmp_path, header):
     path = tmp_path / "a.wav"
     path.write_bytes(wav_bytes(tones(RATE), **header))
@@ -147,8 +167,9 @@ def test_a_wav_header_that_contradicts_the_file_is_refused(tmp_path, data_size):
 
 
 @pytest.mark.parametrize("kept", [0.1, 0.6, 0.95])
-@pytest.mark.parametrize(("format_", "subtype"), [("WAV", "PCM_16"), ("AIFF", "PCM_16"), ("FLAC", "PCM_16"),
-                                                  ("OGG", "VORBIS"), ("CAF", "PCM_16")])
+@pytest.mark.parametrize(
+    ("format_", "subtype"), [("WAV", "PCM_16"), ("AIFF", "PCM_16"), ("FLAC", "PCM_16"), ("OGG", "VORBIS"), ("CAF", "PCM_16")]
+)
 def test_a_file_cut_short_is_refused(tmp_path, format_, subtype, kept):
     path = write(tmp_path / f"a.{format_.lower()}", tones(RATE), format=format_, subtype=subtype)
     content = path.read_bytes()
@@ -218,7 +239,8 @@ def test_channels_that_cancel_each_other_are_reported(tmp_path, caplog, right, w
         for start in (0, 100, 200):  # once a recording
             audio.read(path, sample_rate=RATE, start=start)
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path}: the channels cancel each other, the mono sound is nearly silent"] * warns
+        f"{path}: the channels cancel each other, the mono sound is nearly silent"
+    ] * warns
 
 
 def test_digital_silence_is_read_without_a_warning(tmp_path, caplog):
@@ -226,8 +248,21 @@ def test_digital_silence_is_read_without_a_warning(tmp_path, caplog):
     assert not read.any() and not caplog.records
 
 
-@pytest.mark.parametrize("name", ["a b;c.wav", "$(touch x).wav", "épée 犬.wav", "epoch=3-step=4.wav", "[1]{2}.wav",
-                                  "A.WAV", "'\".wav", "-rf.wav", "no suffix", "a.tar: b.wav"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b;c.wav",
+        "$(touch x).wav",
+        "épée 犬.wav",
+        "epoch=3-step=4.wav",
+        "[1]{2}.wav",
+        "A.WAV",
+        "'\".wav",
+        "-rf.wav",
+        "no suffix",
+        "a.tar: b.wav",
+    ],
+)
 def test_odd_names_are_just_names(tmp_path, name):
     path = write(tmp_path / name, tones(RATE), format="WAV")
     assert len(audio.read(path, sample_rate=RATE)) == RATE

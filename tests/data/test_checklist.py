@@ -11,8 +11,9 @@ import soundfile
 
 from esc50.data.audio_facts import CLIPPED_RUN
 from esc50.data.checklist import inspect
+from esc50.data.clip import Clip
 from esc50.data.folds import make_split
-from esc50.data.manifest import Clip, read_table
+from esc50.data.tables import read_table
 
 RATE = 8000
 LEAKING = {"131943", "134049", "209698", "234879"}  # the recordings of ESC-50 that stand in two folds
@@ -28,8 +29,9 @@ def int16(waveform: np.ndarray) -> np.ndarray:
 
 
 def clip(path: Path, *, fold: int = 1, target: int = 0, source: str | None = None) -> Clip:
-    return Clip(filename=path.name, path=path, target=target, category=("cat", "dog")[target], fold=fold,
-                source=source or path.name)
+    return Clip(
+        filename=path.name, path=path, target=target, category=("cat", "dog")[target], fold=fold, source=source or path.name
+    )
 
 
 @pytest.fixture
@@ -51,8 +53,15 @@ def faulty(tmp_path: Path, healthy: list[Clip]) -> list[Clip]:
     broken[7] = np.nan
     later[: RATE * 3 // 4] = 0
     quiet = 1e-3 * sound(6)
-    files = {"silent.wav": np.zeros(RATE), "quiet.wav": quiet, "clipped.wav": loud, "empty.wav": np.zeros(0),
-             "mostly_silent.wav": later, "short.wav": sound(4, seconds=0.31), "long.wav": sound(5, seconds=2.5)}
+    files = {
+        "silent.wav": np.zeros(RATE),
+        "quiet.wav": quiet,
+        "clipped.wav": loud,
+        "empty.wav": np.zeros(0),
+        "mostly_silent.wav": later,
+        "short.wav": sound(4, seconds=0.31),
+        "long.wav": sound(5, seconds=2.5),
+    }
     for name, waveform in files.items():
         soundfile.write(tmp_path / name, waveform, RATE)
     soundfile.write(tmp_path / "nan.wav", broken, RATE, subtype="FLOAT")
@@ -69,9 +78,14 @@ def faulty(tmp_path: Path, healthy: list[Clip]) -> list[Clip]:
     soundfile.write(tmp_path / "same.flac", samples, RATE)
     soundfile.write(tmp_path / "padded.wav", np.pad(samples, (0, 99)), RATE)
     names = [*files, "nan.wav", "beyond.wav", "stereo48.wav", "opposite.wav", "garbage.wav", "cut.wav", "twin_a.wav"]
-    return [*healthy, *(clip(tmp_path / name) for name in names), clip(tmp_path / "twin_b.wav", target=1),
-            clip(tmp_path / "same.wav", fold=2), clip(tmp_path / "same.flac", fold=3),
-            clip(tmp_path / "padded.wav", fold=2)]
+    return [
+        *healthy,
+        *(clip(tmp_path / name) for name in names),
+        clip(tmp_path / "twin_b.wav", target=1),
+        clip(tmp_path / "same.wav", fold=2),
+        clip(tmp_path / "same.flac", fold=3),
+        clip(tmp_path / "padded.wav", fold=2),
+    ]
 
 
 @pytest.fixture
@@ -167,9 +181,23 @@ def test_json_holds_everything_and_survives_the_round_trip(clips):
 
 def test_text_names_every_fault(clips):
     text = inspect(clips, progress=False).to_text()
-    for words in ("garbage.wav", "cut.wav", "empty.wav", "nan.wav", "silent.wav", "quiet.wav", "clipped.wav",
-                  "beyond.wav", "opposite.wav", "mostly_silent.wav", "twin_a.wav = twin_b.wav", "same.flac",
-                  "tape (3, 4)", "48000 Hz (1)", "FLAC PCM_16 (1)"):
+    for words in (
+        "garbage.wav",
+        "cut.wav",
+        "empty.wav",
+        "nan.wav",
+        "silent.wav",
+        "quiet.wav",
+        "clipped.wav",
+        "beyond.wav",
+        "opposite.wav",
+        "mostly_silent.wav",
+        "twin_a.wav = twin_b.wav",
+        "same.flac",
+        "tape (3, 4)",
+        "48000 Hz (1)",
+        "FLAC PCM_16 (1)",
+    ):
         assert words in text
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 120
@@ -185,8 +213,10 @@ def test_the_columns_of_the_table_add_up(healthy):
 
 
 def test_without_audio_only_the_table_is_checked(tmp_path):
-    clips = [clip(tmp_path / "audio" / f"{i}.wav", fold=1 + i % 5, source="tape" if i in {2, 3} else None, target=i % 2)
-             for i in range(10)]
+    clips = [
+        clip(tmp_path / "audio" / f"{i}.wav", fold=1 + i % 5, source="tape" if i in {2, 3} else None, target=i % 2)
+        for i in range(10)
+    ]
     found = inspect(clips, progress=False)
     assert found.ok and found.num_with_audio == 0 and found.lengths is None
     assert found.sources_in_two_folds == {"tape": [3, 4]}

@@ -9,22 +9,36 @@ from pathlib import Path
 
 import pytest
 
+from esc50.data.clip import Clip
+from esc50.data.folders import read_folder
 from esc50.data.folds import PROTOCOLS, Split, assign_folds, leaking_sources, make_split, read_folds, with_fewer, write_split
-from esc50.data.manifest import Clip, read_folder, read_table
+from esc50.data.tables import read_table
 from esc50.errors import DataError
 
 
 def clips_of(*sources: tuple[str, str, int], root: str = "/data") -> list[Clip]:
     """Clips of (category, source, number of takes), all in fold 1."""
     targets = {category: i for i, category in enumerate(sorted({category for category, _, _ in sources}))}
-    return [Clip(filename=f"{category}/{source}-{take}.wav", path=Path(root, category, f"{source}-{take}.wav"), fold=1,
-                 target=targets[category], category=category, source=source, take=str(take))
-            for category, source, num_takes in sources for take in range(num_takes)]
+    return [
+        Clip(
+            filename=f"{category}/{source}-{take}.wav",
+            path=Path(root, category, f"{source}-{take}.wav"),
+            fold=1,
+            target=targets[category],
+            category=category,
+            source=source,
+            take=str(take),
+        )
+        for category, source, num_takes in sources
+        for take in range(num_takes)
+    ]
 
 
 def in_folds(*folds: int) -> list[Clip]:
-    return [Clip(filename=f"{i}.wav", path=Path(f"{i}.wav"), target=0, category="dog", fold=fold, source=str(i))
-            for i, fold in enumerate(folds)]
+    return [
+        Clip(filename=f"{i}.wav", path=Path(f"{i}.wav"), target=0, category="dog", fold=fold, source=str(i))
+        for i, fold in enumerate(folds)
+    ]
 
 
 def spread(clips: list[Clip], folds: list[int]) -> dict[str, Counter[int]]:
@@ -53,23 +67,30 @@ def test_roles_are_whole_folds_and_every_clip_has_one(protocol, fold):
     split = make_split(clips, protocol=protocol, fold=fold)
     roles = {role: {clip.fold for clip in members} for role, members in split.roles().items()}
     validates, trains = HOLDOUT[fold]
-    assert roles == {
-        "holdout": {"train": trains, "val": {validates}, "test": {fold}},
-        "official": {"train": trains | {validates}, "val": set(), "test": {fold}},
-        "all": {"train": {1, 2, 3, 4, 5}, "val": set(), "test": set()},
-    }[protocol]
+    assert (
+        roles
+        == {
+            "holdout": {"train": trains, "val": {validates}, "test": {fold}},
+            "official": {"train": trains | {validates}, "val": set(), "test": {fold}},
+            "all": {"train": {1, 2, 3, 4, 5}, "val": set(), "test": set()},
+        }[protocol]
+    )
     assert sorted(clip.filename for members in split.roles().values() for clip in members) == sorted(
-        clip.filename for clip in clips)
+        clip.filename for clip in clips
+    )
 
 
-@pytest.mark.parametrize(("folds", "protocol", "fold", "match"), [
-    ((1, 2, 3, 5), "holdout", 5, r"no clips for val with fold=5 split=holdout: .*\[1, 2, 3, 5\]; choose another"),
-    ((1, 2, 3, 4), "holdout", 5, "no clips for test"),
-    ((4, 5), "holdout", 5, "no clips for train"),
-    ((1, 1), "holdout", 4, "no clips for val and test"),
-    ((3, 3), "official", 3, "no clips for train"),
-    ((3, 3), "official", 1, "no clips for test"),
-])
+@pytest.mark.parametrize(
+    ("folds", "protocol", "fold", "match"),
+    [
+        ((1, 2, 3, 5), "holdout", 5, r"no clips for val with fold=5 split=holdout: .*\[1, 2, 3, 5\]; choose another"),
+        ((1, 2, 3, 4), "holdout", 5, "no clips for test"),
+        ((4, 5), "holdout", 5, "no clips for train"),
+        ((1, 1), "holdout", 4, "no clips for val and test"),
+        ((3, 3), "official", 3, "no clips for train"),
+        ((3, 3), "official", 1, "no clips for test"),
+    ],
+)
 def test_a_role_without_clips_is_refused(folds, protocol, fold, match):
     with refused(match):
         make_split(in_folds(*folds), protocol=protocol, fold=fold)
@@ -93,8 +114,9 @@ def test_takes_of_one_source_share_a_fold_and_the_log_says_so(caplog):
     for clip, fold in zip(clips, folds, strict=True):
         fold_of[clip.source].add(fold)
     assert all(len(of) == 1 for of in fold_of.values())
-    assert caplog.messages == ["folds by source: 18 sources, no source in two folds, clips per fold "
-                               f"{[Counter(folds)[fold] for fold in range(1, 6)]}"]
+    assert caplog.messages == [
+        f"folds by source: 18 sources, no source in two folds, clips per fold {[Counter(folds)[fold] for fold in range(1, 6)]}"
+    ]
 
 
 def test_single_takes_are_spread_as_esc50_spreads_them():
@@ -120,8 +142,13 @@ def test_folds_depend_on_names_and_seed_alone():
 @pytest.mark.parametrize("seed", range(20))
 def test_a_class_of_five_sources_is_in_every_fold(seed, caplog):
     draw = random.Random(seed)
-    clips = clips_of(*((category, f"{category}{i}", draw.choice((1, 1, 2, 3, 50))) for category in "abcdefg"
-                       for i in range(draw.randint(5, 12))))
+    clips = clips_of(
+        *(
+            (category, f"{category}{i}", draw.choice((1, 1, 2, 3, 50)))
+            for category in "abcdefg"
+            for i in range(draw.randint(5, 12))
+        )
+    )
     folds = assign_folds(clips, seed=seed)
     assert all(set(of) == {1, 2, 3, 4, 5} for of in spread(clips, folds).values())
     assert not caplog.records
@@ -152,21 +179,23 @@ def test_a_csv_gives_the_folds_of_a_folder(tmp_path, mark):
         (tmp_path / "sounds" / "dog").mkdir(parents=True, exist_ok=True)
         (tmp_path / "sounds" / "dog" / f"{name}.wav").touch()
     table = tmp_path / "folds.csv"
-    table.write_text(mark + "filename,fold,note\ndog/c.wav,1,\ndog/a.wav,5,\ndog/b.wav,1,\ndog/gone.wav,2,\n",
-                     encoding="utf-8")
+    table.write_text(mark + "filename,fold,note\ndog/c.wav,1,\ndog/a.wav,5,\ndog/b.wav,1,\ndog/gone.wav,2,\n", encoding="utf-8")
     clips = read_folder(tmp_path / "sounds", source_pattern=".*", folds_csv=table)
     assert [(clip.filename, clip.fold) for clip in clips] == [("dog/a.wav", 5), ("dog/b.wav", 1), ("dog/c.wav", 1)]
 
 
-@pytest.mark.parametrize(("text", "match"), [
-    (None, "data.folds_csv: no file at "),
-    ("filename,role\n0.wav,1\n", "lacks the columns fold"),
-    ("filename,fold\n1.wav,1\n", "gives no fold for 0.wav"),
-    ("filename,fold\n0.wav,6\n", "the fold of 0.wav is '6', not one of 1 to 5"),
-    ("filename,fold\n0.wav,first\n", "the fold of 0.wav is 'first'"),
-    ("filename,fold\n0.wav\n", "line 2 has fewer cells"),
-    ("filename,fold\n0.wav,1\n0.wav,2\n", "line 3 puts 0.wav into a second fold"),
-])
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        (None, "data.folds_csv: no file at "),
+        ("filename,role\n0.wav,1\n", "lacks the columns fold"),
+        ("filename,fold\n1.wav,1\n", "gives no fold for 0.wav"),
+        ("filename,fold\n0.wav,6\n", "the fold of 0.wav is '6', not one of 1 to 5"),
+        ("filename,fold\n0.wav,first\n", "the fold of 0.wav is 'first'"),
+        ("filename,fold\n0.wav\n", "line 2 has fewer cells"),
+        ("filename,fold\n0.wav,1\n0.wav,2\n", "line 3 puts 0.wav into a second fold"),
+    ],
+)
 def test_a_malformed_table_of_folds_is_refused(tmp_path, text, match):
     path = tmp_path / "folds.csv"
     if text is not None:
@@ -178,8 +207,12 @@ def test_a_malformed_table_of_folds_is_refused(tmp_path, text, match):
 def test_the_written_split_names_every_clip_with_its_fold_and_role(tmp_path):
     write_split(make_split(in_folds(5, 4, 1), protocol="holdout", fold=5), tmp_path / "split.csv")
     with (tmp_path / "split.csv").open(newline="", encoding="utf-8") as file:
-        assert list(csv.reader(file)) == [["filename", "fold", "role"], ["2.wav", "1", "train"], ["1.wav", "4", "val"],
-                                          ["0.wav", "5", "test"]]
+        assert list(csv.reader(file)) == [
+            ["filename", "fold", "role"],
+            ["2.wav", "1", "train"],
+            ["1.wav", "4", "val"],
+            ["0.wav", "5", "test"],
+        ]
 
 
 def test_fewer_clips_are_taken_from_each_class_in_turn():

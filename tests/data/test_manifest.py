@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from esc50.data.manifest import Clip, class_names, read_folder, read_table
+from esc50.data.clip import Clip, class_names
+from esc50.data.folders import read_folder
+from esc50.data.tables import read_table
 from esc50.errors import DataError
 
 HEADER = "filename,fold,target,category,esc10,src_file,take\n"
@@ -44,19 +46,38 @@ def test_esc50_is_what_its_author_says(shared):
     clips = read_table(shared / "esc50_meta")
     assert len(clips) == 2000
     assert Counter((clip.category, clip.fold) for clip in clips) == {
-        (category, fold): 8 for category in class_names(clips) for fold in range(1, 6)}
+        (category, fold): 8 for category in class_names(clips) for fold in range(1, 6)
+    }
     assert len(class_names(clips)) == 50 and class_names(clips)[:3] == ("dog", "rooster", "pig")
     clip = next(clip for clip in clips if clip.filename == "5-234879-B-1.wav")
-    assert clip == Clip(filename=clip.filename, path=shared / "esc50_meta" / "audio" / clip.filename, target=1,
-                        category="rooster", fold=5, source="234879", take="B", esc10=True)
+    assert clip == Clip(
+        filename=clip.filename,
+        path=shared / "esc50_meta" / "audio" / clip.filename,
+        target=1,
+        category="rooster",
+        fold=5,
+        source="234879",
+        take="B",
+        esc10=True,
+    )
 
 
 @pytest.mark.parametrize("root", ["esc50_meta", "esc10"])
 def test_the_targets_of_esc10_are_contiguous_by_name(shared, root):
     clips = read_table(shared / root, subset="esc10")
     assert len(clips) == 400 and all(clip.esc10 for clip in clips)
-    assert class_names(clips) == ("chainsaw", "clock_tick", "crackling_fire", "crying_baby", "dog", "helicopter",
-                                  "rain", "rooster", "sea_waves", "sneezing")
+    assert class_names(clips) == (
+        "chainsaw",
+        "clock_tick",
+        "crackling_fire",
+        "crying_baby",
+        "dog",
+        "helicopter",
+        "rain",
+        "rooster",
+        "sea_waves",
+        "sneezing",
+    )
     assert set(Counter((clip.target, clip.fold) for clip in clips).values()) == {8}
 
 
@@ -78,20 +99,23 @@ def test_a_table_saved_by_a_spreadsheet_is_read(tmp_path):
     assert clip.filename == "épée 1.wav" and clip.esc10
 
 
-@pytest.mark.parametrize(("text", "match"), [
-    ("", "lacks the columns filename, fold"),
-    ("filename,fold,target,category,src_file\n", "lacks the columns esc10, take; it should have filename, fold"),
-    (HEADER, "lists no clips"),
-    (HEADER + "a.wav,one,0,dog,True,a,A\n", "line 2: fold and target should be whole numbers, not 'one' and '0'"),
-    (HEADER + "a.wav,1.0,0,dog,True,a,A\n", "line 2: fold and target should be whole numbers"),
-    (HEADER + "a.wav,1,,dog,True,a,A\n", "line 2: fold and target should be whole numbers"),
-    (HEADER + "a.wav,1,0,dog,True,a,A\nb.wav,6,0,dog,True,b,A\n", "line 3: fold 6 is not one of 1 to 5"),
-    (HEADER + "a.wav,0,0,dog,True,a,A\n", "line 2: fold 0 is not"),
-    (HEADER + "a.wav,1,0,dog\n", "line 2 has fewer cells than the header"),
-    (HEADER + "a.wav,1,0,dog,True,a,A\na.wav,2,0,dog,True,a,A\n", "a.wav is listed twice"),
-    (HEADER + "a.wav,1,0,dog,True,a,A\nb.wav,1,0,cat,True,b,A\n", "target 0 is named both 'dog' and 'cat'"),
-    (HEADER + "a.wav,1,0,dog,True,a,A\nb.wav,1,1,dog,True,b,A\n", "'dog' has the targets 0 and 1"),
-])
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "lacks the columns filename, fold"),
+        ("filename,fold,target,category,src_file\n", "lacks the columns esc10, take; it should have filename, fold"),
+        (HEADER, "lists no clips"),
+        (HEADER + "a.wav,one,0,dog,True,a,A\n", "line 2: fold and target should be whole numbers, not 'one' and '0'"),
+        (HEADER + "a.wav,1.0,0,dog,True,a,A\n", "line 2: fold and target should be whole numbers"),
+        (HEADER + "a.wav,1,,dog,True,a,A\n", "line 2: fold and target should be whole numbers"),
+        (HEADER + "a.wav,1,0,dog,True,a,A\nb.wav,6,0,dog,True,b,A\n", "line 3: fold 6 is not one of 1 to 5"),
+        (HEADER + "a.wav,0,0,dog,True,a,A\n", "line 2: fold 0 is not"),
+        (HEADER + "a.wav,1,0,dog\n", "line 2 has fewer cells than the header"),
+        (HEADER + "a.wav,1,0,dog,True,a,A\na.wav,2,0,dog,True,a,A\n", "a.wav is listed twice"),
+        (HEADER + "a.wav,1,0,dog,True,a,A\nb.wav,1,0,cat,True,b,A\n", "target 0 is named both 'dog' and 'cat'"),
+        (HEADER + "a.wav,1,0,dog,True,a,A\nb.wav,1,1,dog,True,b,A\n", "'dog' has the targets 0 and 1"),
+    ],
+)
 @pytest.mark.parametrize("subset", [None, "esc10"])
 def test_a_malformed_table_is_refused(tmp_path, text, match, subset):
     write_table(tmp_path, text)
@@ -135,8 +159,17 @@ def test_upper_case_suffixes_every_format_and_deep_folders_are_found(tmp_path):
 
 def test_hidden_and_foreign_files_are_ignored_and_counted(tmp_path, caplog):
     wanted = tuple(f"dog/{i}.wav" for i in range(5))
-    ignored = ("dog/._0.wav", "dog/.cache/1.wav", "dog/__MACOSX/._2.wav", "__MACOSX/dog/._0.wav", ".git/x.wav",
-               "dog/notes.txt", "dog/.DS_Store", "loose.wav", "empty class/readme.md")
+    ignored = (
+        "dog/._0.wav",
+        "dog/.cache/1.wav",
+        "dog/__MACOSX/._2.wav",
+        "__MACOSX/dog/._0.wav",
+        ".git/x.wav",
+        "dog/notes.txt",
+        "dog/.DS_Store",
+        "loose.wav",
+        "empty class/readme.md",
+    )
     with caplog.at_level(logging.INFO):
         clips = listing(folder(tmp_path, *wanted, *ignored))
     assert sorted(clip.filename for clip in clips) == sorted(wanted)
@@ -147,8 +180,7 @@ def test_hidden_and_foreign_files_are_ignored_and_counted(tmp_path, caplog):
 def test_odd_names_are_just_names(tmp_path):
     names = ("a b;c", "$(touch x)", "épée 犬", "epoch=3-step=4", "[1]{2}")
     clips = listing(folder(tmp_path, *(f"{name}/{name}.wav" for name in names)))
-    assert {(clip.category, clip.source, clip.path.name) for clip in clips} == {
-        (name, name, f"{name}.wav") for name in names}
+    assert {(clip.category, clip.source, clip.path.name) for clip in clips} == {(name, name, f"{name}.wav") for name in names}
 
 
 def test_the_pattern_names_source_and_take(tmp_path):

@@ -10,9 +10,10 @@ import pytest
 import soundfile
 
 from esc50.data import synthetic
+from esc50.data.clip import class_names
 from esc50.data.folds import NUM_FOLDS, leaking_sources
-from esc50.data.manifest import class_names, read_table
 from esc50.data.synthetic_sounds import PATTERNS
+from esc50.data.tables import read_table
 from esc50.errors import ConfigError, DataError
 
 SMALL = {"num_classes": 3, "num_clips": 30, "seconds": 0.5, "sample_rate": 16000}
@@ -204,9 +205,19 @@ def test_a_set_that_appears_meanwhile_is_used(tmp_path, monkeypatch, old):
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
-@pytest.mark.parametrize("wrong", [{"num_classes": 1}, {"num_classes": len(PATTERNS) + 1}, {"num_clips": 0},
-                                   {"num_clips": 31}, {"seconds": 0.0}, {"seconds": float("nan")},
-                                   {"sample_rate": 4000}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_classes": 1},
+        {"num_classes": len(PATTERNS) + 1},
+        {"num_clips": 0},
+        {"num_clips": 31},
+        {"seconds": 0.0},
+        {"seconds": float("nan")},
+        {"sample_rate": 4000},
+        {"seed": -1},
+    ],
+)
 def test_impossible_parameters_are_named(tmp_path, wrong):
     with pytest.raises(ConfigError, match=f"data.{next(iter(wrong))} is"):
         synthetic.prepare(tmp_path / "set", **SMALL | wrong)

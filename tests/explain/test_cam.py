@@ -131,8 +131,9 @@ def hooks_of(model: nn.Module) -> list[int]:
     return [len(hooks) for module in model.modules() for name, hooks in sorted(vars(module).items()) if name.endswith("_hooks")]
 
 
-@pytest.mark.parametrize("around", [torch.inference_mode, torch.no_grad, torch.enable_grad,
-                                    lambda: torch.autocast("cpu", dtype=torch.bfloat16)])
+@pytest.mark.parametrize(
+    "around", [torch.inference_mode, torch.no_grad, torch.enable_grad, lambda: torch.autocast("cpu", dtype=torch.bfloat16)]
+)
 @pytest.mark.parametrize("frozen", [True, False])
 def test_it_works_frozen_in_inference_mode_and_in_autocast_and_leaves_no_trace(net, x, frozen, around):
     expected = grad_cam(net, x, [0, 1])
@@ -187,13 +188,16 @@ def test_a_compiled_model_has_the_same_map_and_stays_compiled(net, x):
 # ---------------------------------------------------------------------- the project's own networks
 
 
-@pytest.mark.parametrize(("make", "shape", "layer"), [
-    (lambda: MelCNN(num_classes=3, channels=(8, 16)), (2, 1, 32, 51), "blocks"),
-    (lambda: AudioNet(num_classes=3), (2, 8000), "blocks"),
-    (lambda: AudioNet(num_classes=3, activation="leaky_relu"), (1, 2100), "blocks.3.norm"),  # pooled to one place
-    (lambda: TorchvisionNet(num_classes=3, name="resnet18", weights=None), (2, 3, 64, 101), "body.layer4"),
-    (lambda: TorchvisionNet(num_classes=3, name="densenet121", weights=None), (1, 1, 64, 101), "body.features"),
-])
+@pytest.mark.parametrize(
+    ("make", "shape", "layer"),
+    [
+        (lambda: MelCNN(num_classes=3, channels=(8, 16)), (2, 1, 32, 51), "blocks"),
+        (lambda: AudioNet(num_classes=3), (2, 8000), "blocks"),
+        (lambda: AudioNet(num_classes=3, activation="leaky_relu"), (1, 2100), "blocks.3.norm"),  # pooled to one place
+        (lambda: TorchvisionNet(num_classes=3, name="resnet18", weights=None), (2, 3, 64, 101), "body.layer4"),
+        (lambda: TorchvisionNet(num_classes=3, name="densenet121", weights=None), (1, 1, 64, 101), "body.features"),
+    ],
+)
 def test_maps_have_the_size_of_the_input(make, shape, layer):
     torch.manual_seed(1)
     model, x = make(), 0.3 * torch.randn(shape)
@@ -218,6 +222,6 @@ def test_a_burst_in_a_waveform_is_found_by_a_network_that_listens_for_loudness()
 
     x = torch.zeros(1, 4096)
     x[0, 3000:3200] = 1
-    map_, = grad_cam(Loudness(), x, [0])
+    (map_,) = grad_cam(Loudness(), x, [0])
     assert map_.shape == (4096,) and 3000 <= map_.argmax() < 3200
     assert not map_[:2800].any() and not map_[3400:].any()

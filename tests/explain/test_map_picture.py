@@ -10,8 +10,9 @@ from esc50.features.picture import picture_of
 from esc50.features.recipe import Recipe
 
 RATE, SECONDS = 8000, 0.5
-MEL = LogMelSpec(sample_rate=RATE, n_fft=512, win_length=400, hop_length=160, n_mels=32, f_min=0, f_max=4000, db_min=-70,
-                 db_max=40)
+MEL = LogMelSpec(
+    sample_rate=RATE, n_fft=512, win_length=400, hop_length=160, n_mels=32, f_min=0, f_max=4000, db_min=-70, db_max=40
+)
 IMAGES = Recipe(kind="mel_png", sample_rate=RATE, seconds=SECONDS, mel=MEL)
 SAMPLES = Recipe(kind="waveform", sample_rate=RATE, seconds=SECONDS)
 NUM_SAMPLES = IMAGES.num_samples
@@ -48,8 +49,11 @@ def test_a_spectrogram_has_the_map_over_it_where_the_map_is(tone):
     values = upper_right(IMAGES.stored_shape)
     figure = draw_maps([clip_of(tone, IMAGES, values)], IMAGES)
     plain, mapped = figure.axes[:2]
-    assert (plain.get_xlabel(), plain.get_ylabel(), mapped.get_xlabel()) == ("time in seconds", "frequency in Hz",
-                                                                             "time in seconds")
+    assert (plain.get_xlabel(), plain.get_ylabel(), mapped.get_xlabel()) == (
+        "time in seconds",
+        "frequency in Hz",
+        "time in seconds",
+    )
     below, over = mapped.images
     np.testing.assert_array_equal(over.get_array(), values)
     np.testing.assert_allclose(over.get_alpha(), OPACITY * values)
@@ -70,8 +74,11 @@ def test_a_tone_is_the_brightest_band_at_its_frequency(tone):
     image = figure.axes[0].images[0]
     assert image.get_array().max() == 0 and image.get_clim() == (-80, 0)
     band = image.get_array().mean(axis=1).argmax()
-    place, = (place for place, label in zip(figure.axes[0].get_yticks(), figure.axes[0].get_yticklabels(), strict=True)
-              if label.get_text() == "1000")
+    (place,) = (
+        place
+        for place, label in zip(figure.axes[0].get_yticks(), figure.axes[0].get_yticklabels(), strict=True)
+        if label.get_text() == "1000"
+    )
     assert abs(band - place) <= 1
 
 
@@ -116,13 +123,26 @@ def test_nothing_is_cut_off_and_no_text_runs_into_another(tone, recipe, number):
     figure = draw_maps([clip] * number, recipe)
     height, width = pixels(figure).shape[:2]
     assert (width, height) == (1150, round(240 * number + 50))
-    texts = [text for axes in figure.axes for text in (axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label,
-                                                       *axes.get_xticklabels(), *axes.get_yticklabels())
-             if text.get_text() and text.get_visible()]
+    texts = [
+        text
+        for axes in figure.axes
+        for text in (
+            axes.title,
+            axes._left_title,
+            axes.xaxis.label,
+            axes.yaxis.label,
+            *axes.get_xticklabels(),
+            *axes.get_yticklabels(),
+        )
+        if text.get_text() and text.get_visible()
+    ]
     boxes = [text.get_window_extent() for text in texts]
     assert len(boxes) > 10 * number
-    cut = [text.get_text() for text, box in zip(texts, boxes, strict=True)
-           if min(box.x0, box.y0) < 0 or box.x1 > width or box.y1 > height]
+    cut = [
+        text.get_text()
+        for text, box in zip(texts, boxes, strict=True)
+        if min(box.x0, box.y0) < 0 or box.x1 > width or box.y1 > height
+    ]
     assert not cut
     labels = [axes.yaxis.label.get_window_extent() for axes in figure.axes]
     panels = [axes.get_window_extent() for axes in figure.axes]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.features.logmel import LogMelSpec
 from esc50.features.recipe import Recipe
 
@@ -20,10 +20,23 @@ def make_recipe() -> Callable[..., Recipe]:
     """Makes small recipes: `make_recipe("waveform", seconds=1.0)`; `mel` holds changes of the log-mel spectrogram."""
 
     def make(kind: str = "mel_png", *, mel: dict | None = None, **changes) -> Recipe:
-        spec = {"sample_rate": RATE, "n_fft": 512, "win_length": 400, "hop_length": 80, "n_mels": 16, "f_min": 0.0,
-                "f_max": 4000.0, "db_min": -70.0, "db_max": 40.0} | (mel or {})
-        return Recipe(**({"kind": kind, "sample_rate": RATE, "seconds": SECONDS,
-                          "mel": None if kind == "waveform" else LogMelSpec(**spec)} | changes))
+        spec = {
+            "sample_rate": RATE,
+            "n_fft": 512,
+            "win_length": 400,
+            "hop_length": 80,
+            "n_mels": 16,
+            "f_min": 0.0,
+            "f_max": 4000.0,
+            "db_min": -70.0,
+            "db_max": 40.0,
+        } | (mel or {})
+        return Recipe(
+            **(
+                {"kind": kind, "sample_rate": RATE, "seconds": SECONDS, "mel": None if kind == "waveform" else LogMelSpec(**spec)}
+                | changes
+            )
+        )
 
     return make
 
@@ -43,5 +56,6 @@ def make_clips(tmp_path) -> Callable[..., tuple[Clip, ...]]:
 def _write(path: Path, number: int, seconds: float) -> Clip:
     noise = np.random.default_rng(number).normal(0.0, 0.02 * (number + 1), round(seconds * RATE))
     soundfile.write(path, np.convolve(noise, np.ones(number + 1) / (number + 1), "same"), RATE, subtype="PCM_16")
-    return Clip(filename=path.name, path=path, target=number % 2, category=f"class{number % 2}", fold=number % 5 + 1,
-                source=str(number))
+    return Clip(
+        filename=path.name, path=path, target=number % 2, category=f"class{number % 2}", fold=number % 5 + 1, source=str(number)
+    )

@@ -51,8 +51,10 @@ def test_the_stored_batch_is_not_written_into(make_recipe, make_clips, kind, nor
 def test_logmel_on_the_device_equals_the_png(make_recipe, make_clips, reference):
     mel = {"reference": reference} | ({"db_min": -80.0, "db_max": 0.0} if reference == "clip" else {})
     clips = make_clips(4)
-    kept, computed = (FrontEnd(recipe, normalization="none")(torch.from_numpy(ComputedRows(clips, recipe).take(range(4))))
-                      for recipe in (make_recipe("mel_png", mel=mel), make_recipe("logmel", mel=mel)))
+    kept, computed = (
+        FrontEnd(recipe, normalization="none")(torch.from_numpy(ComputedRows(clips, recipe).take(range(4))))
+        for recipe in (make_recipe("mel_png", mel=mel), make_recipe("logmel", mel=mel))
+    )
     assert kept.shape == computed.shape == (4, 1, 16, 41)
     half_a_level = 0.5 / 255
     assert (kept - computed).abs().max() < half_a_level + 0.05 / 80

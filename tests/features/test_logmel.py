@@ -12,11 +12,13 @@ from esc50.features.device_logmel import LogMel
 from esc50.features.logmel import LogMelSpec, log_mel, to_decibels, to_levels
 
 RATE = 44100  # Hz
-SPEC = LogMelSpec(sample_rate=RATE, n_fft=4096, win_length=2205, hop_length=441, n_mels=128, f_min=0, f_max=15000,
-                  db_min=-70, db_max=40)
+SPEC = LogMelSpec(
+    sample_rate=RATE, n_fft=4096, win_length=2205, hop_length=441, n_mels=128, f_min=0, f_max=15000, db_min=-70, db_max=40
+)
 CLIP = replace(SPEC, reference="clip", db_min=-80, db_max=0)
-LIBROSA = LogMelSpec(sample_rate=22050, n_fft=2048, win_length=2048, hop_length=512, n_mels=128, f_min=0, f_max=11025,
-                     db_min=-100, db_max=100)
+LIBROSA = LogMelSpec(
+    sample_rate=22050, n_fft=2048, win_length=2048, hop_length=512, n_mels=128, f_min=0, f_max=11025, db_min=-100, db_max=100
+)
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 both_references = pytest.mark.parametrize("spec", [SPEC, CLIP], ids=("full_scale", "clip"))
 
@@ -89,11 +91,19 @@ def test_it_is_librosas_relative_to_the_loudest_point():
 
 @both_references
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
-@pytest.mark.parametrize("name, waveform", [
-    ("noise", noise()), ("quiet noise", noise(amplitude=1e-3)), ("full scale", np.sign(noise())), ("tone", tone(1000)),
-    ("tones in noise", tone(60, 440, 12000, amplitude=0.1) + noise(amplitude=1e-4)), ("silence", 0 * noise()),
-    ("click", np.eye(1, 22050, 9000, dtype=np.float32)[0]), ("half silence", noise() * (np.arange(22050) < 11025)),
-])
+@pytest.mark.parametrize(
+    "name, waveform",
+    [
+        ("noise", noise()),
+        ("quiet noise", noise(amplitude=1e-3)),
+        ("full scale", np.sign(noise())),
+        ("tone", tone(1000)),
+        ("tones in noise", tone(60, 440, 12000, amplitude=0.1) + noise(amplitude=1e-4)),
+        ("silence", 0 * noise()),
+        ("click", np.eye(1, 22050, 9000, dtype=np.float32)[0]),
+        ("half silence", noise() * (np.arange(22050) < 11025)),
+    ],
+)
 def test_function_and_module_agree(name, waveform, device, spec):
     waveform = waveform.astype(np.float32)
     function, module = log_mel(waveform, spec), on_device(waveform, spec, device)

@@ -10,8 +10,20 @@ from esc50.data import audio
 from esc50.features.logmel import LogMelSpec, log_mel, to_levels
 from esc50.features.recipe import Recipe
 
-OTHER = {"sample_rate": 8001, "seconds": 0.41, "pad": "repeat", "n_fft": 1024, "win_length": 399, "hop_length": 81,
-         "n_mels": 17, "f_min": 20.0, "f_max": 3999.0, "db_min": -71.0, "db_max": 41.0, "reference": "clip"}
+OTHER = {
+    "sample_rate": 8001,
+    "seconds": 0.41,
+    "pad": "repeat",
+    "n_fft": 1024,
+    "win_length": 399,
+    "hop_length": 81,
+    "n_mels": 17,
+    "f_min": 20.0,
+    "f_max": 3999.0,
+    "db_min": -71.0,
+    "db_max": 41.0,
+    "reference": "clip",
+}
 OF_MEL = [field.name for field in fields(LogMelSpec)]
 OF_SAMPLES = [field.name for field in fields(Recipe) if field.name not in ("kind", "mel")]
 
@@ -33,9 +45,12 @@ def test_any_parameter_of_the_samples_gives_another_key(make_recipe, kind, name)
 
 def test_no_two_of_these_recipes_share_a_key(make_recipe):
     recipe = make_recipe()
-    recipes = [recipe, make_recipe("waveform"),
-               *(replace(recipe, mel=replace(recipe.mel, **{name: OTHER[name]})) for name in OF_MEL),
-               *(replace(recipe, **{name: OTHER[name]}) for name in OF_SAMPLES)]
+    recipes = [
+        recipe,
+        make_recipe("waveform"),
+        *(replace(recipe, mel=replace(recipe.mel, **{name: OTHER[name]})) for name in OF_MEL),
+        *(replace(recipe, **{name: OTHER[name]}) for name in OF_SAMPLES),
+    ]
     assert len({recipe.key() for recipe in recipes}) == len(recipes) == 15
 
 
@@ -58,8 +73,9 @@ def test_a_raised_format_gives_another_key(make_recipe, monkeypatch):
     assert make_recipe().key() != before
 
 
-@pytest.mark.parametrize("kind, dtype, shape", [("mel_png", np.uint8, (16, 41)), ("waveform", np.int16, (3200,)),
-                                                ("logmel", np.int16, (3200,))])
+@pytest.mark.parametrize(
+    "kind, dtype, shape", [("mel_png", np.uint8, (16, 41)), ("waveform", np.int16, (3200,)), ("logmel", np.int16, (3200,))]
+)
 def test_what_is_kept_has_the_shape_and_type_that_the_recipe_states(make_recipe, make_clips, kind, dtype, shape):
     recipe = make_recipe(kind)
     for seconds in (0.05, 0.4, 1.0):

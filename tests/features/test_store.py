@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.errors import ConfigError, DataError
+from esc50.features.pack import LEFTOVER_SECONDS
 from esc50.features.png import is_whole, read_png
 from esc50.features.recipe import Recipe
-from esc50.features.store import LEFTOVER_SECONDS, build_store, store_folder
+from esc50.features.store import build_store, store_folder
 
 both_kinds = pytest.mark.parametrize("kind", ["mel_png", "waveform"])
 
@@ -57,8 +58,7 @@ def change(clip: Clip) -> None:
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
     """Everything below a folder, with modification time and size."""
-    return {path.relative_to(folder).as_posix(): (path.stat().st_mtime_ns, path.stat().st_size)
-            for path in folder.rglob("*")}
+    return {path.relative_to(folder).as_posix(): (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +114,7 @@ def test_every_clip_has_a_png_of_its_values(make_clips, make_recipe, root):
         read, texts = read_png(store_folder(root, clips, recipe) / "png" / f"{clip.filename}.png")
         assert np.array_equal(read, image)
         stat = clip.path.stat()
-        assert texts == {"parameters": recipe.parameters(),
-                         "source": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}}
+        assert texts == {"parameters": recipe.parameters(), "source": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}}
 
 
 def test_clips_in_folders_of_classes_keep_apart(make_recipe, make_clips, tmp_path, root):
@@ -125,8 +124,9 @@ def test_clips_in_folders_of_classes_keep_apart(make_recipe, make_clips, tmp_pat
         path = tmp_path / "sounds" / f"class{number}" / "same.wav"
         path.parent.mkdir(parents=True)
         shutil.copy(clip.path, path)
-        clips.append(Clip(filename=f"class{number}/same.wav", path=path, target=number, category=f"class{number}", fold=1,
-                          source="same"))
+        clips.append(
+            Clip(filename=f"class{number}/same.wav", path=path, target=number, category=f"class{number}", fold=1, source="same")
+        )
     assert np.array_equal(values(clips, root=root, recipe=make_recipe()), expected(clips, make_recipe()))
 
 
@@ -395,12 +395,13 @@ def test_clips_of_full_length_that_end_in_silence_are_no_cause_for_a_warning(mak
 
 @pytest.mark.slow
 def test_one_recording_of_esc10_is_short(shared, make_recipe, root, caplog):
-    from esc50.data.manifest import read_table
+    from esc50.data.tables import read_table
 
     clips = read_table(shared / "esc10")
     build_store(clips, root=root, recipe=Recipe(kind="waveform", sample_rate=44100, seconds=5.0))
     assert [record.getMessage() for record in caplog.records] == [
-        "1 of 400 clips are shorter than features.seconds=5 and were padded (zero)"]
+        "1 of 400 clips are shorter than features.seconds=5 and were padded (zero)"
+    ]
 
 
 # Several processes, and processes that end early
@@ -433,8 +434,11 @@ def test_subset_and_whole_built_at_once_both_succeed(make_clips, make_recipe, ro
     """Each replaces the other's pack, whenever it likes."""
     clips, recipe = make_clips(12), make_recipe("waveform")
     for attempt in range(3):
-        run_at_once(context, build_by_and_by, *((clips, sizes, recipe, root / str(attempt))
-                                                for sizes in ([2, 4, 6, 9, 12], [12, 5, 12], [3, 5, 7, 12])))
+        run_at_once(
+            context,
+            build_by_and_by,
+            *((clips, sizes, recipe, root / str(attempt)) for sizes in ([2, 4, 6, 9, 12], [12, 5, 12], [3, 5, 7, 12])),
+        )
         assert np.array_equal(values(clips, root=root / str(attempt), recipe=recipe), expected(clips, recipe))
 
 
@@ -520,7 +524,8 @@ def test_the_index_says_what_the_store_was_made_with(make_clips, make_recipe, ro
 
 def test_what_only_prepares_data_does_without_torch():
     """Its import alone would take more memory than everything else that precomputing needs."""
-    program = "import sys; from esc50.stages import preparation; import esc50.data.synthetic; sys.exit('torch' in sys.modules)"
+    program = "import sys, esc50.assembly.data, esc50.commands.precompute, esc50.data.synthetic; sys.exit('torch' in sys.modules)"
+
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

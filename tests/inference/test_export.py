@@ -10,11 +10,12 @@ import pytest
 import soundfile
 import torch
 
-from esc50 import run, testing
 from esc50.errors import ConfigError, DataError, TrainingError
 from esc50.inference.export import before_first_convolution
 from esc50.results.predictions import read_predictions
-from esc50.stages import exporting
+from esc50.runs import export as exporting
+from esc50.runs import test as testing
+from esc50.runs import train as run
 from esc50.training.checkpoints import find_checkpoint, load_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # the exporters' own
@@ -118,7 +119,7 @@ def test_eight_bits_state_the_accuracy_that_they_have(trained_with, sounds, tmp_
     made_by = {output: node.op_type for node in nodes for output in node.output}
     convolutions = [node for node in nodes if node.op_type == "Conv"]
     assert convolutions and all(made_by[node.input[1]] == "DequantizeLinear" for node in convolutions)
-    bands, = (node for node in nodes if node.op_type == "MatMul")
+    (bands,) = (node for node in nodes if node.op_type == "MatMul")
     assert "DequantizeLinear" not in {made_by.get(name) for name in bands.input}  # the spectrogram keeps its precision
 
 
@@ -127,9 +128,11 @@ def test_a_file_of_torch_needs_torch_alone(trained_with, sounds, tmp_path):
     told = export(trained_with("mel_png"), tmp_path, format="torch")
     waveforms, _, probs = clips_of_the_test(trained_with("mel_png"), sounds)
     np.save(tmp_path / "waveforms.npy", waveforms)
-    program = ("import sys, numpy, torch; m = torch.export.load('model.pt2').module();"
-               "numpy.save('out.npy', m(torch.from_numpy(numpy.load('waveforms.npy'))).detach().numpy());"
-               "assert 'esc50' not in sys.modules")
+    program = (
+        "import sys, numpy, torch; m = torch.export.load('model.pt2').module();"
+        "numpy.save('out.npy', m(torch.from_numpy(numpy.load('waveforms.npy'))).detach().numpy());"
+        "assert 'esc50' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), at_temperature(probs, told["temperature"]), atol=1e-4)
 
@@ -153,18 +156,25 @@ def test_without_the_data_recordings_are_asked_for_and_then_do(trained_with, sou
 def test_the_spectrogram_is_what_lies_before_the_first_convolution():
     from onnx import helper
 
-    nodes = [helper.make_node("STFT", ["x"], ["a"], "stft"), helper.make_node("MatMul", ["a", "bands"], ["b"], "mel"),
-             helper.make_node("Conv", ["b", "w"], ["c"], "conv"), helper.make_node("Relu", ["c"], ["d"], "relu"),
-             helper.make_node("MatMul", ["d", "v"], ["y"], "head")]
+    nodes = [
+        helper.make_node("STFT", ["x"], ["a"], "stft"),
+        helper.make_node("MatMul", ["a", "bands"], ["b"], "mel"),
+        helper.make_node("Conv", ["b", "w"], ["c"], "conv"),
+        helper.make_node("Relu", ["c"], ["d"], "relu"),
+        helper.make_node("MatMul", ["d", "v"], ["y"], "head"),
+    ]
     assert before_first_convolution(helper.make_graph(nodes, "net", [], [])) == ["mel", "stft"]
     assert before_first_convolution(helper.make_graph(nodes[3:], "net", [], [])) == []
 
 
-@pytest.mark.parametrize(("settings", "message"), [
-    (("format=tflite",), "format=tflite: wanted one of onnx, torch"),
-    (("format=torch", "quantize=true"), "quantize=true: eight bits are for format=onnx"),
-    (("input=nowhere",), "input=nowhere: no such file or folder"),
-])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (("format=tflite",), "format=tflite: wanted one of onnx, torch"),
+        (("format=torch", "quantize=true"), "quantize=true: eight bits are for format=onnx"),
+        (("input=nowhere",), "input=nowhere: no such file or folder"),
+    ],
+)
 def test_what_cannot_be_is_refused_before_any_work(settings, message, trained_with, command, tmp_path):
     ended = command("scripts/export.py", f"checkpoint={trained_with('mel_png')}", *settings, "hydra.run.dir=out", cwd=tmp_path)
     assert (ended.status, ended.err) == (2, f"error: {message}\n")

@@ -9,10 +9,11 @@ import pytest
 import soundfile
 import torch
 
-from esc50 import load, run
+from esc50 import load
 from esc50.errors import ConfigError, DataError
 from esc50.inference.predictor import Predictor
 from esc50.results.predictions import read_predictions, softmax
+from esc50.runs import train as run
 from esc50.training.checkpoints import find_checkpoint, load_checkpoint
 
 
@@ -87,8 +88,14 @@ def test_many_files_are_answered_in_order_as_one_by_one_though_they_share_batche
     parts = [soundfile.read(sounds / name)[0] for name in ("hum/hum1-A.wav", "hiss/hiss1-A.wav", "whistle/whistle1-A.wav")]
     soundfile.write(tmp_path / "long.wav", np.concatenate(parts), 8000)
     (tmp_path / "bad.wav").write_bytes(b"<html>")
-    paths = [sounds / "hum" / "hum0-A.wav", tmp_path / "long.wav", tmp_path / "bad.wav", sounds / "hiss" / "hiss0-A.wav",
-             tmp_path / "nowhere.wav", tmp_path / "long.wav"]
+    paths = [
+        sounds / "hum" / "hum0-A.wav",
+        tmp_path / "long.wav",
+        tmp_path / "bad.wav",
+        sounds / "hiss" / "hiss0-A.wav",
+        tmp_path / "nowhere.wav",
+        tmp_path / "long.wav",
+    ]
     for batch_size in (1, 2, 16):
         found = list(model.predict_files(paths, batch_size=batch_size))
         assert [path for path, _ in found] == [str(path) for path in paths]
@@ -101,8 +108,9 @@ def test_many_files_are_answered_in_order_as_one_by_one_though_they_share_batche
             np.testing.assert_allclose(one.probs, alone.probs, atol=1e-5)
     windows = found[1][1].windows
     assert [(one.start, one.end) for one in windows] == [(0.0, 0.5), (0.5, 1.0), (1.0, 1.5)]
-    np.testing.assert_allclose([one.probability for one in windows], [model.predict(part, sample_rate=8000).probability
-                                                                     for part in parts], atol=1e-5)
+    np.testing.assert_allclose(
+        [one.probability for one in windows], [model.predict(part, sample_rate=8000).probability for part in parts], atol=1e-5
+    )
 
 
 def test_names_that_look_like_numbers_stay_names(trained, sounds, tmp_path):
@@ -123,12 +131,16 @@ def test_a_checkpoint_alone_is_enough_in_a_fresh_process(trained, model, sounds,
     assert label == wanted.label and float(probability) == pytest.approx(wanted.probability, abs=1e-5)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"sample_rate": None}, "sample_rate=None: wanted the rate of the samples in Hz"),
-    ({"sample_rate": 0}, "sample_rate=0: wanted the rate"), ({"sample_rate": 8000, "num_top": 0}, "num_top=0"),
-    ({"sample_rate": 8000, "window": 0.6}, "window=0.6: the model was trained on 0.5 seconds"),
-    ({"sample_rate": 8000, "hop": 0}, "hop=0: wanted seconds"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample_rate": None}, "sample_rate=None: wanted the rate of the samples in Hz"),
+        ({"sample_rate": 0}, "sample_rate=0: wanted the rate"),
+        ({"sample_rate": 8000, "num_top": 0}, "num_top=0"),
+        ({"sample_rate": 8000, "window": 0.6}, "window=0.6: the model was trained on 0.5 seconds"),
+        ({"sample_rate": 8000, "hop": 0}, "hop=0: wanted seconds"),
+    ],
+)
 def test_what_cannot_be_is_refused(options, message, model):
     with pytest.raises(ConfigError) as caught:
         model.predict(np.zeros(4000), **options)
@@ -145,8 +157,9 @@ def test_a_checkpoint_that_names_no_network_runs_nothing(target, trained, tmp_pa
         load(changed(trained, tmp_path, config=config | {"model": {"_target_": target, "command": "true"}}))
 
 
-@pytest.mark.parametrize("place", [("model", "channels"), ("schedule", "warmup"), ("augment", "waveform"),
-                                   ("optimizer", "weight_decay")])
+@pytest.mark.parametrize(
+    "place", [("model", "channels"), ("schedule", "warmup"), ("augment", "waveform"), ("optimizer", "weight_decay")]
+)
 def test_a_checkpoint_runs_nothing_that_hides_deeper(place, trained, tmp_path):
     """What only training needs is not made at all; what a network is made of names nothing more to call."""
     section, key = place

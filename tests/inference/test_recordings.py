@@ -34,20 +34,23 @@ def windows_of(samples, *, rate: int = 8000, recipe: Recipe = RECIPE, **cut: flo
 # ---------------------------------------------------------------------- where windows begin
 
 
-@pytest.mark.parametrize(("num_samples", "window", "hop", "starts"), [
-    (1, 100, 100, [0]),
-    (100, 100, 100, [0]),
-    (101, 100, 100, [0]),  # one hundredth more than a window is a window
-    (102, 100, 100, [0, 2]),
-    (200, 100, 100, [0, 100]),
-    (201, 100, 100, [0, 100]),  # so little is left out at the end of a longer one, too
-    (250, 100, 100, [0, 100, 150]),
-    (250, 100, 50, [0, 50, 100, 150]),
-    (260, 100, 50, [0, 50, 100, 150, 160]),
-    (350, 100, 120, [0, 120, 240, 250]),
-    (340, 100, 120, [0, 120, 240]),
-    (150, 100, 1000, [0, 50]),
-])
+@pytest.mark.parametrize(
+    ("num_samples", "window", "hop", "starts"),
+    [
+        (1, 100, 100, [0]),
+        (100, 100, 100, [0]),
+        (101, 100, 100, [0]),  # one hundredth more than a window is a window
+        (102, 100, 100, [0, 2]),
+        (200, 100, 100, [0, 100]),
+        (201, 100, 100, [0, 100]),  # so little is left out at the end of a longer one, too
+        (250, 100, 100, [0, 100, 150]),
+        (250, 100, 50, [0, 50, 100, 150]),
+        (260, 100, 50, [0, 50, 100, 150, 160]),
+        (350, 100, 120, [0, 120, 240, 250]),
+        (340, 100, 120, [0, 120, 240]),
+        (150, 100, 1000, [0, 50]),
+    ],
+)
 def test_windows_begin_where_they_should(num_samples, window, hop, starts):
     assert window_starts(num_samples, window=window, hop=hop) == starts
 
@@ -88,8 +91,10 @@ def test_a_part_of_a_file_at_another_rate_is_that_part_of_the_whole(tmp_path, ra
         assert np.abs(part).max() > 0.1
 
 
-@pytest.mark.parametrize(("format_", "subtype"), [("WAV", "GSM610"), ("WAV", "IMA_ADPCM"), ("MP3", "MPEG_LAYER_III"),
-                                                  ("OGG", "VORBIS"), ("FLAC", "PCM_16")])
+@pytest.mark.parametrize(
+    ("format_", "subtype"),
+    [("WAV", "GSM610"), ("WAV", "IMA_ADPCM"), ("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS"), ("FLAC", "PCM_16")],
+)
 def test_parts_of_compressed_files_are_found(tmp_path, format_, subtype):
     """The first of them cannot be sought in."""
     if format_ not in soundfile.available_formats():
@@ -138,21 +143,25 @@ def test_given_samples_are_not_written_into():
     assert (given == 2.0).all()
 
 
-@pytest.mark.parametrize(("samples", "message"), [
-    (np.zeros(100, np.uint8), "samples of type uint8: wanted floating point within -1 to 1, int16 or int32"),
-    (np.zeros(100, np.int64), "samples of type int64: wanted floating point within -1 to 1, int16 or int32"),
-    (np.zeros(100, bool), "samples of type bool: wanted floating point"),
-    (np.zeros(100, complex), "samples of type complex128: wanted floating point"),
-    (np.array(["a", "b"]), "samples of type <U1: wanted floating point"),
-    (np.zeros((2, 4000)), "samples of shape [2, 4000]: wanted [time] or [time, channels]"),
-    (np.zeros((1, 4000, 2)), "samples of shape [1, 4000, 2]: wanted [time] or [time, channels]"),
-    (np.zeros((4000, 0)), "samples of shape [4000, 0]: wanted [time] or [time, channels]"),
-    (np.float64(0.5), "samples of shape []: wanted [time] or [time, channels]"),
-    (np.zeros(0), "the samples are none at all; wanted one or more"),
-    (np.array([0, np.nan]), "samples that are not finite"),
-    (np.array([0, -np.inf], np.float32), "samples that are not finite"),
-    (np.array([0, 1e300]), "samples that are not finite"),  # to float32
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (np.zeros(100, np.uint8), "samples of type uint8: wanted floating point within -1 to 1, int16 or int32"),
+        (np.zeros(100, np.int64), "samples of type int64: wanted floating point within -1 to 1, int16 or int32"),
+        (np.zeros(100, bool), "samples of type bool: wanted floating point"),
+        (np.zeros(100, complex), "samples of type complex128: wanted floating point"),
+        (np.array(["a", "b"]), "samples of type <U1: wanted floating point"),
+        (np.zeros((2, 4000)), "samples of shape [2, 4000]: wanted [time] or [time, channels]"),
+        (np.zeros((1, 4000, 2)), "samples of shape [1, 4000, 2]: wanted [time] or [time, channels]"),
+        (np.zeros((4000, 0)), "samples of shape [4000, 0]: wanted [time] or [time, channels]"),
+        (np.float64(0.5), "samples of shape []: wanted [time] or [time, channels]"),
+        (np.zeros(0), "the samples are none at all; wanted one or more"),
+        (np.array([0, np.nan]), "samples that are not finite"),
+        (np.array([0, -np.inf], np.float32), "samples that are not finite"),
+        (np.array([0, 1e300]), "samples that are not finite"),  # to float32
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_what_are_no_samples_is_refused_in_one_line(samples, message):
     with pytest.raises(DataError) as caught:
         windows_of(samples)
@@ -172,8 +181,10 @@ def test_too_few_samples_to_resample_are_refused():
 def test_a_file_and_its_samples_have_the_same_windows(tmp_path, num_samples, cut):
     samples = np.rint(noise(num_samples) * 32768).astype(np.int16)
     path = write(tmp_path / "a.wav", samples)
-    of_file, of_samples = (list(pieces) for pieces in (pieces_of_file(path, RECIPE, Cut(**cut)),
-                                                       pieces_of_samples(samples, 8000, RECIPE, Cut(**cut))))
+    of_file, of_samples = (
+        list(pieces)
+        for pieces in (pieces_of_file(path, RECIPE, Cut(**cut)), pieces_of_samples(samples, 8000, RECIPE, Cut(**cut)))
+    )
     assert [(one.start, one.end) for one in of_file] == [(one.start, one.end) for one in of_samples]
     np.testing.assert_array_equal([one.stored for one in of_file], [one.stored for one in of_samples])
 
@@ -191,7 +202,7 @@ def test_a_file_and_its_samples_at_another_rate_have_nearly_the_same_windows(tmp
 def test_a_file_of_one_window_is_what_training_kept(tmp_path):
     for rate, num_samples in ((8000, 4000), (8000, 3000), (44100, 22050), (22050, 11100)):
         path = write(tmp_path / f"{rate}.wav", noise(num_samples), rate=rate)
-        piece, = pieces_of_file(path, RECIPE, Cut())
+        (piece,) = pieces_of_file(path, RECIPE, Cut())
         np.testing.assert_array_equal(piece.stored, RECIPE.compute(path))
 
 
@@ -213,19 +224,23 @@ def test_a_window_shorter_than_what_was_learnt_is_padded_as_in_training(pad, sec
 
 
 def test_the_end_of_a_short_recording_is_its_own():
-    piece, = pieces_of_samples(np.zeros(800), 8000, RECIPE, Cut())
+    (piece,) = pieces_of_samples(np.zeros(800), 8000, RECIPE, Cut())
     assert (piece.start, piece.end) == (0, 0.1)
 
 
-@pytest.mark.parametrize(("values", "message"), [
-    ({"window": 0.0}, "window=0: wanted seconds, a number above 0"),
-    ({"window": -1.0}, "window=-1: wanted seconds, a number above 0"),
-    ({"hop": 1e-5}, "hop=1e-05: wanted seconds, a number above 0"),  # less than a sample
-    ({"hop": float("nan")}, "hop=nan: wanted seconds"),
-    ({"window": float("nan")}, "window=nan: wanted seconds"),
-    ({"hop": float("inf")}, "hop=inf: wanted seconds"),
-    ({"window": 0.6}, "window=0.6: the model was trained on 0.5 seconds; wanted no more than that"),
-], ids=str)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"window": 0.0}, "window=0: wanted seconds, a number above 0"),
+        ({"window": -1.0}, "window=-1: wanted seconds, a number above 0"),
+        ({"hop": 1e-5}, "hop=1e-05: wanted seconds, a number above 0"),  # less than a sample
+        ({"hop": float("nan")}, "hop=nan: wanted seconds"),
+        ({"window": float("nan")}, "window=nan: wanted seconds"),
+        ({"hop": float("inf")}, "hop=inf: wanted seconds"),
+        ({"window": 0.6}, "window=0.6: the model was trained on 0.5 seconds; wanted no more than that"),
+    ],
+    ids=str,
+)
 def test_windows_that_cannot_be_are_refused(values, message):
     with pytest.raises(ConfigError) as caught:
         Cut(**values).check(RECIPE)
@@ -244,8 +259,19 @@ def test_windows_that_can_be_are_taken():
 
 
 def test_a_folder_means_its_visible_audio_files_in_order(tmp_path):
-    for name in ("b.WAV", "a.wav", "more/c.Flac", "phone.m4a", "._a.wav", ".hidden.wav", ".trash/d.wav", "__MACOSX/e.wav",
-                 "more/._c.flac", "notes.txt", "no suffix"):
+    for name in (
+        "b.WAV",
+        "a.wav",
+        "more/c.Flac",
+        "phone.m4a",
+        "._a.wav",
+        ".hidden.wav",
+        ".trash/d.wav",
+        "__MACOSX/e.wav",
+        "more/._c.flac",
+        "notes.txt",
+        "no suffix",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "folder.wav").mkdir()
@@ -280,7 +306,7 @@ def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path):
     except (OSError, UnicodeError):
         pytest.skip("no such names here")
     with recordings_of(str(tmp_path)) as names:
-        (path, name), = names.items()
+        ((path, name),) = names.items()
     assert name.encode() == str(tmp_path).encode() + b"/a\\udcff.wav"
     with pytest.raises(DataError, match="not readable as audio"):
         audio.read(path, sample_rate=8000)
@@ -290,6 +316,6 @@ def test_what_comes_on_stdin_is_a_recording_for_as_long_as_it_is_needed(tmp_path
     content = write(tmp_path / "a.wav", noise(4000)).read_bytes()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
     with recordings_of("-") as names:
-        (path, name), = names.items()
+        ((path, name),) = names.items()
         assert (name, path.read_bytes()) == ("-", content)
     assert not path.parent.exists()

@@ -57,8 +57,9 @@ def test_a_long_upload_has_a_time_line(trained, sounds, tmp_path):
     assert image.shape[0] > 500  # three rows
 
 
-@pytest.mark.parametrize(("seconds", "message"), [(3.5, "clip.wav: 3.5 seconds; wanted 3 at most"),
-                                                  (0, "clip.wav: not readable as audio")])
+@pytest.mark.parametrize(
+    ("seconds", "message"), [(3.5, "clip.wav: 3.5 seconds; wanted 3 at most"), (0, "clip.wav: not readable as audio")]
+)
 def test_what_is_too_long_or_no_sound_is_refused_without_naming_folders(seconds, message, trained, tmp_path):
     if seconds:
         soundfile.write(tmp_path / "clip.wav", np.zeros(int(8000 * seconds)), 8000)
@@ -81,12 +82,28 @@ def serve(trained, free_port, tmp_path):
     started = []
 
     def start(*, keep_seconds: int = 600) -> tuple[str, subprocess.Popen, Path]:
-        program = (f"from esc50.inference import web; web.CHECK_SECONDS, web.KEEP_SECONDS = 1, {keep_seconds}; import runpy;"
-                   f" runpy.run_path({str(ROOT / 'scripts' / 'serve.py')!r}, run_name='__main__')")
-        started.append(subprocess.Popen([sys.executable, "-c", program, f"checkpoint={trained}", f"port={free_port}",
-                                         "max_megabytes=0.5", "min_probability=0"], cwd=tmp_path, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        env=os.environ | {"TMPDIR": str(tmp_path)}))
+        program = (
+            f"from esc50.inference import web; web.CHECK_SECONDS, web.KEEP_SECONDS = 1, {keep_seconds}; import runpy;"
+            f" runpy.run_path({str(ROOT / 'scripts' / 'serve.py')!r}, run_name='__main__')"
+        )
+        started.append(
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    program,
+                    f"checkpoint={trained}",
+                    f"port={free_port}",
+                    "max_megabytes=0.5",
+                    "min_probability=0",
+                ],
+                cwd=tmp_path,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | {"TMPDIR": str(tmp_path)},
+            )
+        )
         assert f"http://127.0.0.1:{free_port}/" in started[-1].stdout.readline()
         return f"http://127.0.0.1:{free_port}/", started[-1], tmp_path
 
@@ -102,12 +119,13 @@ def serve(trained, free_port, tmp_path):
 def test_an_upload_is_removed_when_it_is_old_enough(serve, sounds):
     address, _, temporary = serve(keep_seconds=2)
     content = (sounds / "hum" / "hum0-A.wav").read_bytes()
-    body = (b'--edge\r\nContent-Disposition: form-data; name="files"; filename="hum.wav"\r\n'
-            b"Content-Type: audio/wav\r\n\r\n" + content + b"\r\n--edge--\r\n")
-    request = urllib.request.Request(f"{address}gradio_api/upload", body,
-                                     {"Content-Type": "multipart/form-data; boundary=edge"})
+    body = (
+        b'--edge\r\nContent-Disposition: form-data; name="files"; filename="hum.wav"\r\n'
+        b"Content-Type: audio/wav\r\n\r\n" + content + b"\r\n--edge--\r\n"
+    )
+    request = urllib.request.Request(f"{address}gradio_api/upload", body, {"Content-Type": "multipart/form-data; boundary=edge"})
     with urllib.request.urlopen(request, timeout=60) as answer:
-        path, = json.loads(answer.read())
+        (path,) = json.loads(answer.read())
     assert Path(path).is_relative_to(temporary) and Path(path).name == "hum.wav"
     deadline = time.monotonic() + WAIT
     while Path(path).exists() and time.monotonic() < deadline:
@@ -131,8 +149,9 @@ def upload(browser, address: str, path: Path, wanted: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_in_a_browser_a_dropped_sound_is_labelled_drawn_and_removed_and_nothing_leaves_the_machine(browser, trained, serve,
-                                                                                                   sounds):
+def test_in_a_browser_a_dropped_sound_is_labelled_drawn_and_removed_and_nothing_leaves_the_machine(
+    browser, trained, serve, sounds
+):
     address, program, temporary = serve()
     real = ROOT.parent / "shared" / "esc10" / "audio" / "1-100032-A-0.ogg"
     path = real if real.is_file() else sounds / "hum" / "hum0-A.wav"
@@ -147,8 +166,11 @@ def test_in_a_browser_a_dropped_sound_is_labelled_drawn_and_removed_and_nothing_
     large = temporary / "large.wav"
     soundfile.write(large, np.zeros(400_000), 8000)
     assert "exceed the maximum" in upload(browser, address, large, "exceed the maximum")
-    asked = {json.loads(entry["message"])["message"]["params"]["request"]["url"] for entry in browser.get_log("performance")
-             if '"Network.requestWillBeSent"' in entry["message"]}
+    asked = {
+        json.loads(entry["message"])["message"]["params"]["request"]["url"]
+        for entry in browser.get_log("performance")
+        if '"Network.requestWillBeSent"' in entry["message"]
+    }
     assert asked and all(url.startswith((address, "data:", "blob:", "chrome")) for url in asked)
 
     for name in (signal.SIGHUP, signal.SIGTERM):  # as a terminal and a supervisor may both do

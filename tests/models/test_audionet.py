@@ -83,7 +83,11 @@ def test_the_book_s_four_blocks():
     """Programming PyTorch for Deep Learning, chapter 6: 128, 128, 256, 512 channels, kernels 80, 3, 3, 3, first stride 4."""
     convolutions = [module for module in AudioNet(num_classes=50).modules() if isinstance(module, nn.Conv2d)]
     assert [(c.out_channels, c.kernel_size, c.stride) for c in convolutions] == [
-        (128, (1, 80), (1, 4)), (128, (1, 3), (1, 1)), (256, (1, 3), (1, 1)), (512, (1, 3), (1, 1))]
+        (128, (1, 80), (1, 4)),
+        (128, (1, 3), (1, 1)),
+        (256, (1, 3), (1, 1)),
+        (512, (1, 3), (1, 1)),
+    ]
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])

@@ -14,8 +14,20 @@ from esc50.errors import ConfigError, DataError
 from esc50.models.backbones import TimmNet, TorchvisionNet, make_head
 
 LIGHT = ("resnet18", "squeezenet1_1", "mobilenet_v3_small", "googlenet")
-HEAVY = ("vgg11", "densenet121", "inception_v3", "efficientnet_b0", "shufflenet_v2_x0_5", "mnasnet0_5", "alexnet",
-         "regnet_y_400mf", "convnext_tiny", "swin_t", "vit_b_16", "maxvit_t")
+HEAVY = (
+    "vgg11",
+    "densenet121",
+    "inception_v3",
+    "efficientnet_b0",
+    "shufflenet_v2_x0_5",
+    "mnasnet0_5",
+    "alexnet",
+    "regnet_y_400mf",
+    "convnext_tiny",
+    "swin_t",
+    "vit_b_16",
+    "maxvit_t",
+)
 ONE_OF_EACH_FAMILY = (*LIGHT, *(pytest.param(name, marks=pytest.mark.slow) for name in HEAVY))
 FIXED_SIZE = {"vit_b_16", "maxvit_t"}
 
@@ -28,6 +40,7 @@ def seeded():
 @pytest.fixture
 def cache(tmp_path, monkeypatch) -> Path:
     """An empty weights cache of torch, and no network."""
+
     def refuse(*args, **kwargs):
         raise URLError("no route to host")
 
@@ -98,8 +111,11 @@ def test_without_a_hidden_layer_the_head_is_dropout_and_one_linear():
 
 
 def test_an_unknown_name_is_refused_with_a_hint():
-    with pytest.raises(ConfigError, match=r"model\.name=resnet19: torchvision has no such classifier; resnet18, .*three of"
-                                          r" the \d+ it has") as refusal:
+    with pytest.raises(
+        ConfigError,
+        match=r"model\.name=resnet19: torchvision has no such classifier; resnet18, .*three of"
+        r" the \d+ it has",
+    ) as refusal:
         TorchvisionNet(num_classes=3, name="resnet19", weights=None)
     assert "\n" not in str(refusal.value)
 
@@ -111,15 +127,21 @@ def test_networks_that_do_not_classify_pictures_are_no_classifiers(name):
 
 
 def test_unknown_weights_are_refused_with_the_known_ones(cache):
-    with pytest.raises(ConfigError, match=r"model\.weights=IMAGENET: resnet50 has IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT, or"
-                                          " null for none"):
+    with pytest.raises(
+        ConfigError,
+        match=r"model\.weights=IMAGENET: resnet50 has IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT, or"
+        " null for none",
+    ):
         TorchvisionNet(num_classes=3, name="resnet50", weights="IMAGENET")
 
 
 @pytest.mark.slow
 def test_weights_for_larger_pictures_are_refused_before_they_are_fetched(cache):
-    with pytest.raises(ConfigError, match=r"vit_b_16 is built for pictures of 224 x 224, these weights need 384; choose one"
-                                          " of IMAGENET1K_V1, IMAGENET1K_SWAG_LINEAR_V1, DEFAULT"):
+    with pytest.raises(
+        ConfigError,
+        match=r"vit_b_16 is built for pictures of 224 x 224, these weights need 384; choose one"
+        " of IMAGENET1K_V1, IMAGENET1K_SWAG_LINEAR_V1, DEFAULT",
+    ):
         TorchvisionNet(num_classes=3, name="vit_b_16", weights="IMAGENET1K_SWAG_E2E_V1")
 
 
@@ -143,9 +165,15 @@ def test_a_broken_file_in_the_cache_is_a_line_not_a_traceback(cache, content):
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(("name", "classifier"), [
-    ("squeezenet1_1", "classifier.1"), ("resnet18", "fc"), ("googlenet", "fc"),
-    pytest.param("inception_v3", "fc", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "classifier"),
+    [
+        ("squeezenet1_1", "classifier.1"),
+        ("resnet18", "fc"),
+        ("googlenet", "fc"),
+        pytest.param("inception_v3", "fc", marks=pytest.mark.slow),
+    ],
+)
 def test_cached_weights_make_the_body_what_torchvision_s_own_network_is(cache, name, classifier):
     from torchvision import models
 
@@ -198,8 +226,11 @@ def test_timm_without_cache_and_network_is_one_line(cache, tmp_path, monkeypatch
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
-    with pytest.raises(DataError, match=r"the weights of efficientnet_lite0 are not in timm's cache and could not be"
-                                        r" downloaded \(\w+\); model\.weights=null trains from scratch") as refusal:
+    with pytest.raises(
+        DataError,
+        match=r"the weights of efficientnet_lite0 are not in timm's cache and could not be"
+        r" downloaded \(\w+\); model\.weights=null trains from scratch",
+    ) as refusal:
         TimmNet(num_classes=2, name="efficientnet_lite0", weights="DEFAULT")
     assert "\n" not in str(refusal.value)
 
@@ -217,7 +248,9 @@ def test_without_timm_the_command_to_install_it_is_named(monkeypatch):
 
 @pytest.mark.slow
 def test_torchvision_networks_do_without_timm_and_the_other_way_round():
-    program = ("import sys; from esc50.models.backbones import TorchvisionNet;"
-               "assert not {'timm', 'torchvision'} & set(sys.modules);"
-               "TorchvisionNet(num_classes=2, name='squeezenet1_1', weights=None); assert 'timm' not in sys.modules")
+    program = (
+        "import sys; from esc50.models.backbones import TorchvisionNet;"
+        "assert not {'timm', 'torchvision'} & set(sys.modules);"
+        "TorchvisionNet(num_classes=2, name='squeezenet1_1', weights=None); assert 'timm' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -21,17 +21,42 @@ from esc50.results.runs import find_runs, read_run, unfinished_runs
 NAMES = ("cat", "dog")
 
 
-def write_run(folder: Path, *, fold: int, seed: int = 0, right: str, model: str = "Net", protocol: str = "official",
-              names: tuple[str, ...] = NAMES, targets=None, **more) -> Path:
+def write_run(
+    folder: Path,
+    *,
+    fold: int,
+    seed: int = 0,
+    right: str,
+    model: str = "Net",
+    protocol: str = "official",
+    names: tuple[str, ...] = NAMES,
+    targets=None,
+    **more,
+) -> Path:
     """A run folder whose clips are right or wrong as the word `right` says: `10` is one right, one wrong clip."""
     targets = np.array([i % len(names) for i in range(len(right))] if targets is None else targets)
     probs = np.full((len(right), len(names)), 0.3 / (len(names) - 1))
     for row, (target, hit) in enumerate(zip(targets, right, strict=True)):
         probs[row, target if hit == "1" else (target + 1) % len(names)] = 0.7
-    write_predictions(Predictions(filenames=tuple(f"{fold}-{i}.wav" for i in range(len(right))), folds=(fold,) * len(right),
-                                  targets=targets, probs=probs, class_names=names), folder / "predictions.csv")
-    config = {"fold": fold, "seed": seed, "model": {"_target_": f"models.{model}"}, "augment": {}, "trainer": {"max_epochs": 3},
-              "features": {"kind": "mel_png"}, "paths": {"data": str(folder)}}
+    write_predictions(
+        Predictions(
+            filenames=tuple(f"{fold}-{i}.wav" for i in range(len(right))),
+            folds=(fold,) * len(right),
+            targets=targets,
+            probs=probs,
+            class_names=names,
+        ),
+        folder / "predictions.csv",
+    )
+    config = {
+        "fold": fold,
+        "seed": seed,
+        "model": {"_target_": f"models.{model}"},
+        "augment": {},
+        "trainer": {"max_epochs": 3},
+        "features": {"kind": "mel_png"},
+        "paths": {"data": str(folder)},
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     metrics = {"protocol": protocol, "fold": fold, "seed": seed, "train_seconds": 60.0, "parameters": 1234567} | more
     (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
@@ -52,7 +77,7 @@ def runs_below(place: Path) -> list:
 
 
 def test_seeds_are_averaged_before_folds_and_the_deviation_is_of_the_folds(five_folds):
-    entry, = leaderboard(runs_below(five_folds))
+    (entry,) = leaderboard(runs_below(five_folds))
     folds = [0.75, 0.5, 1.0, 0.5, (0.25 + 0.5) / 2]
     assert (entry.system, entry.folds, entry.seeds, entry.selection) == ("Net", 5, 2, "last epoch")
     assert list(entry.fold_accuracies.values()) == folds
@@ -74,7 +99,7 @@ def test_the_interval_is_that_of_resampled_clips():
 def test_folds_of_different_size_count_the_same(tmp_path):
     write_run(tmp_path / "a", fold=1, right="1111111111")
     write_run(tmp_path / "b", fold=2, right="00")
-    entry, = leaderboard(runs_below(tmp_path))
+    (entry,) = leaderboard(runs_below(tmp_path))
     assert entry.accuracy_mean == 0.5
     assert entry.ci_low < 0.5 < entry.ci_high
     assert entry.is_partial and entry.folds == 2
@@ -82,7 +107,7 @@ def test_folds_of_different_size_count_the_same(tmp_path):
 
 def test_a_single_fold_has_no_deviation(tmp_path):
     write_run(tmp_path / "a", fold=3, right="1100")
-    entry, = leaderboard(runs_below(tmp_path))
+    (entry,) = leaderboard(runs_below(tmp_path))
     assert entry.accuracy_std is None and entry.folds == 1
 
 
@@ -95,7 +120,10 @@ def test_systems_are_told_apart_by_what_differs_beyond_fold_and_seed(tmp_path):
     (longer / "config.yaml").write_text(yaml.safe_dump(config))
     entries = leaderboard(runs_below(tmp_path))
     assert [(entry.system, entry.accuracy_mean) for entry in entries] == [
-        ("A", 1.0), ("B, trainer.max_epochs=3", 0.5), ("B, trainer.max_epochs=9", 0.0)]
+        ("A", 1.0),
+        ("B, trainer.max_epochs=3", 0.5),
+        ("B, trainer.max_epochs=9", 0.0),
+    ]
 
 
 def test_published_results_stand_beside_runs_on_the_same_data_only(tmp_path):
@@ -122,7 +150,7 @@ def test_the_page_says_what_the_entries_say(five_folds, tmp_path):
     assert "| 75.00 | 50.00 | 100.00 | 50.00 | 37.50 | last epoch | 87.50 | 3 | 1.23 M | 10.0 min |" in text
     assert "*optimistic*" in text
     with (tmp_path / "page" / "leaderboard.csv").open(encoding="utf-8") as file:
-        row, = csv.DictReader(file)
+        (row,) = csv.DictReader(file)
     assert tuple(row) == COLUMNS
     assert float(row["accuracy_mean"]) == pytest.approx(0.625) and float(row["accuracy_std"]) == pytest.approx(0.25)
     assert (row["folds"], row["seeds"], row["fold_5"]) == ("5", "2", "0.375")
@@ -197,8 +225,12 @@ def test_a_comparison_of_other_clips_is_refused(tmp_path):
 def test_an_ensemble_averages_probabilities_by_weight_whatever_the_order_of_clips(tmp_path):
     a = read_run(write_run(tmp_path / "a", fold=1, right="10"))
     b = read_run(write_run(tmp_path / "b", fold=1, right="01", model="B"))
-    turned = replace(b.predictions, filenames=b.predictions.filenames[::-1], targets=b.predictions.targets[::-1],
-                     probs=b.predictions.probs[::-1])
+    turned = replace(
+        b.predictions,
+        filenames=b.predictions.filenames[::-1],
+        targets=b.predictions.targets[::-1],
+        probs=b.predictions.probs[::-1],
+    )
     found = ensemble.ensemble([[a], [replace(b, predictions=turned)]], weights=[3.0, 1.0])[1]
     np.testing.assert_allclose(found.probs, 0.75 * a.predictions.probs + 0.25 * b.predictions.probs)
     assert found.filenames == a.predictions.filenames

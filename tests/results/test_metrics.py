@@ -30,8 +30,7 @@ def test_scores_agree_with_scikit_learn(num_clips, num_classes):
 
 def test_scores_of_predictions_are_those_of_their_arrays():
     probs, targets = random_case(20, 6)
-    predictions = Predictions(filenames=("",) * 20, folds=(1,) * 20, targets=targets, probs=probs,
-                              class_names=tuple("abcdef"))
+    predictions = Predictions(filenames=("",) * 20, folds=(1,) * 20, targets=targets, probs=probs, class_names=tuple("abcdef"))
     assert score(predictions) == scores(probs, targets)
     assert all(type(value) is float for value in scores(probs, targets).values())
 

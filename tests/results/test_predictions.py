@@ -15,9 +15,13 @@ NAMES = ('dog, barking "loud"', "Wölfe\u2028鳥", "prob_rain", "", "line\nbreak
 def predictions_of(num_clips: int = 6, names: tuple[str, ...] = NAMES) -> Predictions:
     rng = np.random.default_rng(num_clips)
     probs = softmax(rng.normal(0.0, 8.0, (num_clips, len(names))))
-    return Predictions(filenames=tuple(f"a b,{number}/ü.wav" for number in range(num_clips)),
-                       folds=tuple(number % 5 + 1 for number in range(num_clips)),
-                       targets=rng.integers(len(names), size=num_clips), probs=probs, class_names=names)
+    return Predictions(
+        filenames=tuple(f"a b,{number}/ü.wav" for number in range(num_clips)),
+        folds=tuple(number % 5 + 1 for number in range(num_clips)),
+        targets=rng.integers(len(names), size=num_clips),
+        probs=probs,
+        class_names=names,
+    )
 
 
 @pytest.fixture
@@ -35,7 +39,8 @@ def test_the_columns_are_exactly_these(path):
     assert [row[0] for row in rows] == list(written.filenames)
     assert [[int(cell) for cell in row[1:4]] for row in rows] == [
         [fold, target, int(probs.argmax())]
-        for fold, target, probs in zip(written.folds, written.targets, written.probs, strict=True)]
+        for fold, target, probs in zip(written.folds, written.targets, written.probs, strict=True)
+    ]
     assert [float(row[4]) for row in rows] == written.probs[:, 0].tolist()
 
 
@@ -65,10 +70,19 @@ def test_a_missing_file_is_one_line(tmp_path):
         read_predictions(tmp_path / "nowhere.csv")
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"\n", b"\x89PNG\r\n\x1a\n\x00\x00", b"filename,fold,role\na.wav,1,train\n", b'"filename,fold',
-    b"filename,fold,target,predicted\na.wav,1,0,0\n", b"filename,fold,target,predicted,dog\na.wav,1,0,0,1.0\n",
-    b"fold,filename,target,predicted,prob_dog\n1,a.wav,0,0,1.0\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"\x89PNG\r\n\x1a\n\x00\x00",
+        b"filename,fold,role\na.wav,1,train\n",
+        b'"filename,fold',
+        b"filename,fold,target,predicted\na.wav,1,0,0\n",
+        b"filename,fold,target,predicted,dog\na.wav,1,0,0,1.0\n",
+        b"fold,filename,target,predicted,prob_dog\n1,a.wav,0,0,1.0\n",
+    ],
+)
 def test_another_file_is_refused_in_one_line(path, content):
     path.write_bytes(content)
     with pytest.raises(DataError, match="is not a predictions file") as refusal:
@@ -88,8 +102,17 @@ def test_a_file_cut_anywhere_is_refused_except_at_the_end_of_a_row(path):
             read_predictions(path)
 
 
-@pytest.mark.parametrize("row", ["a.wav,1,2,0,0.5,0.5", "a.wav,1,-1,0,0.5,0.5", "a.wav,one,0,0,0.5,0.5",
-                                 "a.wav,1,0,0,half,0.5", "a.wav,1,0,0,0.5", "a.wav,1,0,0,0.5,0.5,0.5"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "a.wav,1,2,0,0.5,0.5",
+        "a.wav,1,-1,0,0.5,0.5",
+        "a.wav,one,0,0,0.5,0.5",
+        "a.wav,1,0,0,half,0.5",
+        "a.wav,1,0,0,0.5",
+        "a.wav,1,0,0,0.5,0.5,0.5",
+    ],
+)
 def test_a_row_that_makes_no_sense_is_refused(path, row):
     path.write_text(path.read_text(encoding="utf-8") + row + "\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"is not a whole predictions file .*; evaluate the run again"):

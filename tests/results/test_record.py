@@ -58,8 +58,13 @@ def test_the_commit_is_named_and_marked_where_files_changed(elsewhere):
 
 
 def test_metrics_read_back_as_written(tmp_path):
-    metrics = {"test_accuracy": 0.1 + 0.2, "val_accuracy": None, "checkpoint": "checkpoints/last.ckpt", "clips": 80,
-               "versions": {"torch": "2"}}
+    metrics = {
+        "test_accuracy": 0.1 + 0.2,
+        "val_accuracy": None,
+        "checkpoint": "checkpoints/last.ckpt",
+        "clips": 80,
+        "versions": {"torch": "2"},
+    }
     write_metrics(metrics, tmp_path / "new")
     assert read_metrics(tmp_path / "new") == metrics
     assert list(json.loads((tmp_path / "new" / "metrics.json").read_text())) == list(metrics)

@@ -23,6 +23,7 @@ def random_case(num_clips: int, num_classes: int, *, absent: tuple[int, ...] = (
 
 # ------------------------------------------------------------------ calibration
 
+
 def test_a_perfectly_calibrated_set_has_no_error():
     probs, targets = two_classes([0.8] * 5 + [0.6] * 5, [True] * 4 + [False] + [True] * 3 + [False] * 2)
     assert calibration(probs, targets, num_bins=15).error == pytest.approx(0, abs=1e-15)
@@ -70,6 +71,7 @@ def test_the_error_agrees_with_its_definition_written_out():
 
 
 # ------------------------------------------------------------------ ranking
+
 
 @pytest.mark.parametrize("decimals", [12, 1])
 @pytest.mark.parametrize(("num_clips", "num_classes", "absent"), [(400, 50, ()), (80, 10, (0, 7)), (30, 2, ())])
@@ -145,8 +147,12 @@ def test_the_temperature_that_made_probabilities_wrong_is_found():
 
 def test_a_few_clips_that_are_all_right_are_no_reason_to_be_sure_and_many_are():
     probs, targets = np.array([[0.9, 0.1], [0.2, 0.8], [0.85, 0.15]]), np.array([0, 1, 0])
-    own = [scaled(np.tile(probs, (times, 1)), fit_temperature(np.tile(probs, (times, 1)), np.tile(targets, times)))
-           [np.arange(3), targets].mean() for times in (1, 100)]
+    own = [
+        scaled(np.tile(probs, (times, 1)), fit_temperature(np.tile(probs, (times, 1)), np.tile(targets, times)))[
+            np.arange(3), targets
+        ].mean()
+        for times in (1, 100)
+    ]
     assert own[0] == pytest.approx(1 - 1 / 5, abs=0.1) and own[1] > 0.99
 
 

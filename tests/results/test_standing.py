@@ -12,18 +12,35 @@ from esc50.results.predictions import Predictions, write_predictions
 from esc50.results.standing import cross_validated
 
 NAMES = ("cat", "dog")
-RECIPE = {"model": {"_target_": "models.Net", "dropout": 0.2}, "augment": {}, "trainer": {"max_epochs": 3},
-          "features": {"kind": "mel_png"}}
-REFIT = RECIPE | {"fold": 5, "seed": 0, "split": {"protocol": "all"}, "paths": {"data": "elsewhere"}, "watch": None,
-                  "scored_by": "sweep"}
+RECIPE = {
+    "model": {"_target_": "models.Net", "dropout": 0.2},
+    "augment": {},
+    "trainer": {"max_epochs": 3},
+    "features": {"kind": "mel_png"},
+}
+REFIT = RECIPE | {
+    "fold": 5,
+    "seed": 0,
+    "split": {"protocol": "all"},
+    "paths": {"data": "elsewhere"},
+    "watch": None,
+    "scored_by": "sweep",
+}
 
 
 def write_run(folder: Path, *, fold: int, right: str, seed: int = 0, protocol: str = "official", recipe=RECIPE) -> None:
     """A run whose clips, all cats, are right or wrong as the word `right` says: `10` is one right, one wrong clip."""
     probs = np.array([[0.7, 0.3] if hit == "1" else [0.3, 0.7] for hit in right])
-    write_predictions(Predictions(filenames=tuple(f"{fold}-{i}.wav" for i in range(len(right))), folds=(fold,) * len(right),
-                                  targets=np.zeros(len(right), dtype=np.int64), probs=probs, class_names=NAMES),
-                      folder / "predictions.csv")
+    write_predictions(
+        Predictions(
+            filenames=tuple(f"{fold}-{i}.wav" for i in range(len(right))),
+            folds=(fold,) * len(right),
+            targets=np.zeros(len(right), dtype=np.int64),
+            probs=probs,
+            class_names=NAMES,
+        ),
+        folder / "predictions.csv",
+    )
     config = recipe | {"fold": fold, "seed": seed, "split": {"protocol": protocol}, "paths": {"data": str(folder)}}
     (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     (folder / "metrics.json").write_text(json.dumps({"protocol": protocol, "fold": fold, "seed": seed}), encoding="utf-8")
@@ -39,7 +56,11 @@ def test_the_numbers_are_those_of_the_folds_with_seeds_averaged_first(tmp_path):
     assert found["accuracy_std"] == pytest.approx(np.std(folds, ddof=1))
     assert 0.3 < found["ci_low"] < found["accuracy_mean"] < found["ci_high"] < 0.9
     assert {key: found[key] for key in ("folds", "seeds", "selection", "place")} == {
-        "folds": 5, "seeds": 2, "selection": "last epoch", "place": str(tmp_path)}
+        "folds": 5,
+        "seeds": 2,
+        "selection": "last epoch",
+        "place": str(tmp_path),
+    }
     assert names == NAMES
     assert json.loads(json.dumps(found)) == found  # plain data, as a checkpoint wants it
 
@@ -59,14 +80,21 @@ def test_of_several_recipes_in_one_place_the_same_is_taken(tmp_path):
 
 
 def test_another_recipe_is_refused_with_the_keys_of_the_nearest(tmp_path):
-    write_run(tmp_path / "a", fold=1, right="11", recipe=RECIPE | {
-        "model": {"_target_": "models.Other"}, "trainer": {"max_epochs": 9}})
-    write_run(tmp_path / "b", fold=1, right="11", recipe=RECIPE | {
-        "model": {"_target_": "models.Net", "dropout": 0.5}, "trainer": {"max_epochs": 9}})
+    write_run(
+        tmp_path / "a", fold=1, right="11", recipe=RECIPE | {"model": {"_target_": "models.Other"}, "trainer": {"max_epochs": 9}}
+    )
+    write_run(
+        tmp_path / "b",
+        fold=1,
+        right="11",
+        recipe=RECIPE | {"model": {"_target_": "models.Net", "dropout": 0.5}, "trainer": {"max_epochs": 9}},
+    )
     with pytest.raises(ConfigError) as caught:
         cross_validated(tmp_path, REFIT)
-    assert str(caught.value) == (f"scored_by={tmp_path}: its runs were trained with another model.dropout, trainer.max_epochs; a"
-                                 " score stands only for the recipe it was measured with")
+    assert str(caught.value) == (
+        f"scored_by={tmp_path}: its runs were trained with another model.dropout, trainer.max_epochs; a"
+        " score stands only for the recipe it was measured with"
+    )
 
 
 def test_runs_that_tested_nothing_have_no_score_to_quote(tmp_path):

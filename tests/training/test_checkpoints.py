@@ -25,9 +25,16 @@ from esc50.training.checkpoints import (
     load_checkpoint,
 )
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore:{message}") for message in (
-    ".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
-    ".*`isinstance.treespec, LeafSpec.` is deprecated.*", ".*Checkpoint directory .* exists and is not empty.*")]
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:{message}")
+    for message in (
+        ".*does not have many workers.*",
+        ".*smaller than the logging interval.*",
+        ".*litlogger.*",
+        ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
+        ".*Checkpoint directory .* exists and is not empty.*",
+    )
+]
 
 
 class Scripted(L.LightningModule):
@@ -51,11 +58,19 @@ class Scripted(L.LightningModule):
         checkpoint["esc50"] = {"config": {}, "class_names": ["dog"]}
 
 
-def fit(scores: list[float], callback: BestAndLast, *more: L.Callback, resume: Path | None = None,
-        max_epochs: int | None = None) -> BestAndLast:
-    trainer = L.Trainer(max_epochs=max_epochs or len(scores), accelerator="cpu", logger=False,
-                        callbacks=[callback, *more], plugins=[AtomicCheckpointIO()], enable_progress_bar=False,
-                        enable_model_summary=False, num_sanity_val_steps=0)
+def fit(
+    scores: list[float], callback: BestAndLast, *more: L.Callback, resume: Path | None = None, max_epochs: int | None = None
+) -> BestAndLast:
+    trainer = L.Trainer(
+        max_epochs=max_epochs or len(scores),
+        accelerator="cpu",
+        logger=False,
+        callbacks=[callback, *more],
+        plugins=[AtomicCheckpointIO()],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+    )
     data = torch.utils.data.DataLoader(torch.ones(2, 1))
     trainer.fit(Scripted(scores), data, data, ckpt_path=resume, weights_only=True)
     return callback
@@ -93,8 +108,10 @@ def test_a_checkpoint_that_fails_midway_leaves_the_one_before(tmp_path, monkeypa
     assert torch.equal(torch.load(path, weights_only=True)["a"], torch.zeros(3))
 
 
-@pytest.mark.parametrize(("monitor", "scores", "best"), [
-    ("val_accuracy", [0.5, 0.9, 0.7], 1), ("val_loss", [0.5, 0.9, 0.3], 2), ("accuracy/val", [0.5, 0.4, 0.3], 0)])
+@pytest.mark.parametrize(
+    ("monitor", "scores", "best"),
+    [("val_accuracy", [0.5, 0.9, 0.7], 1), ("val_loss", [0.5, 0.9, 0.3], 2), ("accuracy/val", [0.5, 0.4, 0.3], 0)],
+)
 def test_the_best_epoch_and_the_last_are_kept_under_flat_names_without_an_equals_sign(tmp_path, monitor, scores, best):
     callback = fit(scores, checkpoint_callback(tmp_path, monitor=monitor, save_top_k=1))
     assert names(tmp_path) == {f"epoch-{best:03d}.ckpt", "last.ckpt"}
@@ -128,10 +145,22 @@ class Foreign:
     """What a checkpoint of another program may hold."""
 
 
-@pytest.mark.parametrize("content", [
-    None, b"", b"<!DOCTYPE html>", b"PK\x03\x04" + bytes(50), pickle.dumps({"esc50": 1}), {"state_dict": {}},
-    {"esc50": Foreign()}, torch.zeros(3), ["esc50"], "esc50"],
-    ids=["missing", "empty", "page", "cut zip", "pickle", "foreign", "own type", "tensor", "list", "text"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"<!DOCTYPE html>",
+        b"PK\x03\x04" + bytes(50),
+        pickle.dumps({"esc50": 1}),
+        {"state_dict": {}},
+        {"esc50": Foreign()},
+        torch.zeros(3),
+        ["esc50"],
+        "esc50",
+    ],
+    ids=["missing", "empty", "page", "cut zip", "pickle", "foreign", "own type", "tensor", "list", "text"],
+)
 @pytest.mark.filterwarnings("ignore:.*legacy")
 def test_anything_else_is_refused_in_one_line(tmp_path, content):
     path = tmp_path / "x.ckpt"
@@ -164,14 +193,17 @@ def test_the_memory_of_the_best_moves_with_the_folder(run, tmp_path):
     assert [Path(path).parent for path in callback.best_k_models] == [moved / "checkpoints"]
 
 
-@pytest.mark.parametrize(("scores", "expected"), [
-    ([0.5, 0.9, 0.7, 0.8], {"epoch-001.ckpt", "last.ckpt"}), ([0.5, 0.9, 0.7, 0.95], {"epoch-003.ckpt", "last.ckpt"})])
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [([0.5, 0.9, 0.7, 0.8], {"epoch-001.ckpt", "last.ckpt"}), ([0.5, 0.9, 0.7, 0.95], {"epoch-003.ckpt", "last.ckpt"})],
+)
 def test_a_run_that_goes_on_in_another_folder_compares_with_its_best_so_far(run, tmp_path, scores, expected):
     before = names(run)
     copy_checkpoints(run / "checkpoints" / "last.ckpt", tmp_path)
     assert names(tmp_path) == before
-    fit(scores, checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1),
-        resume=tmp_path / "checkpoints" / "last.ckpt")
+    fit(
+        scores, checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1), resume=tmp_path / "checkpoints" / "last.ckpt"
+    )
     assert names(tmp_path) == expected
     assert names(run) == before  # the run it came from is left alone
 
@@ -187,8 +219,11 @@ def test_a_run_is_finished_when_all_epochs_are_done_or_it_stopped_early(run, tmp
     assert is_finished(stored, max_epochs=3)
     assert is_finished(stored, max_epochs=2)
     assert not is_finished(stored, max_epochs=4)
-    fit([0.9, 0.5, 0.5, 0.5, 0.5], checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1),
-        EarlyStopping("val_accuracy", mode="max", patience=2))
+    fit(
+        [0.9, 0.5, 0.5, 0.5, 0.5],
+        checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1),
+        EarlyStopping("val_accuracy", mode="max", patience=2),
+    )
     stopped = load_checkpoint(tmp_path / "checkpoints" / "last.ckpt")
     assert stopped["epoch"] == 2
     assert is_finished(stopped, max_epochs=5)
@@ -196,14 +231,17 @@ def test_a_run_is_finished_when_all_epochs_are_done_or_it_stopped_early(run, tmp
 
 def test_early_stopping_goes_on_counting_after_a_resume(tmp_path):
     """Epochs 1, 2 and 3 bring nothing; a run that was killed in epoch 2 must stop after the same third one."""
+
     class Kill(L.Callback):
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
             if trainer.current_epoch == 2:
                 raise ZeroDivisionError
 
     def parts() -> tuple[L.Callback, ...]:
-        return (checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1),
-                EarlyStopping("val_accuracy", mode="max", patience=3))
+        return (
+            checkpoint_callback(tmp_path, monitor="val_accuracy", save_top_k=1),
+            EarlyStopping("val_accuracy", mode="max", patience=3),
+        )
 
     with pytest.raises(ZeroDivisionError):
         fit([0.9] + [0.5] * 6, *parts(), Kill())
@@ -247,20 +285,34 @@ def test_where_there_is_none_one_line_says_so(tmp_path, find):
         find(tmp_path)
 
 
-CONFIG = {"fold": 5, "trainer": {"max_epochs": 10, "precision": "float32"}, "optimizer": {"lr": 0.1, "betas": [0.9, 0.99]},
-          "paths": {"data": "data", "store": "data/store"}, "watch": {"lr": {"_target_": "x"}}, "resume": None,
-          "data": {"root": "a", "balance": "none"}}
+CONFIG = {
+    "fold": 5,
+    "trainer": {"max_epochs": 10, "precision": "float32"},
+    "optimizer": {"lr": 0.1, "betas": [0.9, 0.99]},
+    "paths": {"data": "data", "store": "data/store"},
+    "watch": {"lr": {"_target_": "x"}},
+    "resume": None,
+    "data": {"root": "a", "balance": "none"},
+}
 
 
 def test_what_may_change_on_a_resume_is_not_asked_about():
     check_same_config(CONFIG, CONFIG)
-    check_same_config({**CONFIG, "trainer": {"max_epochs": 99, "precision": "float32"}, "resume": "outputs/x",
-                       "paths": {"data": "/d"}, "watch": {}, "data": {"root": "b", "balance": "none"}}, CONFIG)
+    check_same_config(
+        {
+            **CONFIG,
+            "trainer": {"max_epochs": 99, "precision": "float32"},
+            "resume": "outputs/x",
+            "paths": {"data": "/d"},
+            "watch": {},
+            "data": {"root": "b", "balance": "none"},
+        },
+        CONFIG,
+    )
 
 
 def test_every_other_difference_is_listed_with_both_values():
-    other = {**CONFIG, "fold": 1, "optimizer": {"lr": 0.1, "betas": [0.9, 0.999], "amsgrad": True},
-             "trainer": {"max_epochs": 11}}
+    other = {**CONFIG, "fold": 1, "optimizer": {"lr": 0.1, "betas": [0.9, 0.999], "amsgrad": True}, "trainer": {"max_epochs": 11}}
     with pytest.raises(ConfigError) as refusal:
         check_same_config(other, CONFIG)
     message = str(refusal.value)

@@ -8,8 +8,8 @@ from torch import nn
 
 from esc50.augment.mix import Mixup
 from esc50.batches import ClipBatches, ClipDataset
+from esc50.data.clip import Clip
 from esc50.data.folds import Split
-from esc50.data.manifest import Clip
 from esc50.features.front_end import FrontEnd
 from esc50.features.recipe import Recipe
 from esc50.training.embeddings import embed_all
@@ -41,22 +41,40 @@ class Counting(nn.Module):
 
 
 def train(*, cache_frozen: bool, max_epochs: int, freeze_epochs: int, augment=None):
-    clips = tuple(Clip(filename=f"{i}.wav", path=f"{i}.wav", target=i % NUM_CLASSES, category=str(i % NUM_CLASSES), fold=1,
-                       source=str(i)) for i in range(NUM_CLIPS))
+    clips = tuple(
+        Clip(filename=f"{i}.wav", path=f"{i}.wav", target=i % NUM_CLASSES, category=str(i % NUM_CLASSES), fold=1, source=str(i))
+        for i in range(NUM_CLIPS)
+    )
     torch.manual_seed(0)
     front_end = FrontEnd(Recipe(kind="waveform", sample_rate=TIME, seconds=1.0), normalization="none")
-    task = Classifier(Counting(), front_end, num_classes=NUM_CLASSES, seed=3, augment=augment, freeze_epochs=freeze_epochs,
-                      optimizer=lambda model: torch.optim.SGD([{"params": model.parameters(), "lr": 1e-2}]),
-                      schedule=lambda progress: 1.0, cache_frozen=cache_frozen)
+    task = Classifier(
+        Counting(),
+        front_end,
+        num_classes=NUM_CLASSES,
+        seed=3,
+        augment=augment,
+        freeze_epochs=freeze_epochs,
+        optimizer=lambda model: torch.optim.SGD([{"params": model.parameters(), "lr": 1e-2}]),
+        schedule=lambda progress: 1.0,
+        cache_frozen=cache_frozen,
+    )
     split = Split(protocol="holdout", train=clips[:14], val=clips[14:])
-    trainer = L.Trainer(max_epochs=max_epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
-                        enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
+    trainer = L.Trainer(
+        max_epochs=max_epochs,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+    )
     trainer.fit(task, datamodule=ClipBatches(clips, Rows(), split, batch_size=4, seed=3))
     return task, trainer
 
 
-@pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore:.*smaller than the logging interval",
-                            "ignore:.*treespec")
+@pytest.mark.filterwarnings(
+    "ignore:.*does not have many workers", "ignore:.*smaller than the logging interval", "ignore:.*treespec"
+)
 class TestFrozenPhase:
     @pytest.mark.parametrize("max_epochs", [3, 5])
     def test_results_are_those_of_recomputing(self, max_epochs):
@@ -82,7 +100,8 @@ class TestFrozenPhase:
 
 def test_embeddings_are_found_by_the_number_of_the_clip():
     dataset = ClipDataset(Rows(), np.zeros(NUM_CLIPS, dtype=np.int64), [7, 3, 11, 0, 19])
-    embeddings = embed_all(lambda stored: stored.float(), dataset, batch_size=2, device=torch.device("cpu"),
-                           context=torch.no_grad)
+    embeddings = embed_all(
+        lambda stored: stored.float(), dataset, batch_size=2, device=torch.device("cpu"), context=torch.no_grad
+    )
     wanted = torch.tensor([0, 19, 7])
     assert torch.equal(embeddings.of(wanted), torch.from_numpy(Rows.values[wanted.numpy()]).float())

@@ -62,8 +62,9 @@ def of_losses(losses):
 def test_it_leaves_no_trace_on_model_and_random_state(net):
     net.eval()
     before, random_state = copy.deepcopy(net), torch.get_rng_state()
-    loader = torch.utils.data.DataLoader(list(zip(*(torch.cat(part) for part in zip(*batches(), strict=True)), strict=True)),
-                                         batch_size=6, shuffle=True)
+    loader = torch.utils.data.DataLoader(
+        list(zip(*(torch.cat(part) for part in zip(*batches(), strict=True)), strict=True)), batch_size=6, shuffle=True
+    )
     find_lr(net, loader, loss_of=cross_entropy, optimizer=grouped()[0], num_steps=20, high=10.0)
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(torch.equal(value, before.state_dict()[name]) for name, value in net.state_dict().items())
@@ -102,8 +103,15 @@ def test_the_rate_runs_from_low_to_high_and_groups_keep_their_ratios(net):
 
 def test_the_copy_really_learns(net):
     """At a fair rate the loss of the copy falls, so the curve is of training, not of evaluation."""
-    curve = find_lr(net, batches(1), loss_of=lambda model, batch, step: cross_entropy(model.eval(), batch, step),
-                    optimizer=lambda model: SGD(model.parameters(), lr=1.0), low=0.1, high=0.5, num_steps=60)
+    curve = find_lr(
+        net,
+        batches(1),
+        loss_of=lambda model, batch, step: cross_entropy(model.eval(), batch, step),
+        optimizer=lambda model: SGD(model.parameters(), lr=1.0),
+        low=0.1,
+        high=0.5,
+        num_steps=60,
+    )
     assert curve.losses[-1] < 0.7 * curve.losses[0]
 
 
@@ -144,8 +152,14 @@ def test_divergence_ends_it_without_a_nan_in_the_curve(net, optimizer):
 
 
 def test_a_smoothed_loss_of_several_times_the_best_ends_it(net):
-    curve = find_lr(net, batches(), loss_of=of_losses(lambda step: 1.0 if step < 20 else 100.0), optimizer=grouped()[0],
-                    num_steps=50, diverged=4.0)
+    curve = find_lr(
+        net,
+        batches(),
+        loss_of=of_losses(lambda step: 1.0 if step < 20 else 100.0),
+        optimizer=grouped()[0],
+        num_steps=50,
+        diverged=4.0,
+    )
     assert len(curve.losses) == 20
 
 
@@ -157,8 +171,7 @@ def test_the_suggestion_lies_where_the_loss_falls_fastest(net, centre):
         decades = math.log10(low * (high / low) ** (step / (num_steps - 1)) / centre)
         return 1.0 + 1.0 / (1.0 + math.exp(6.0 * decades))
 
-    curve = find_lr(net, batches(), loss_of=of_losses(losses), optimizer=grouped()[0], low=low, high=high,
-                    num_steps=num_steps)
+    curve = find_lr(net, batches(), loss_of=of_losses(losses), optimizer=grouped()[0], low=low, high=high, num_steps=num_steps)
     assert centre < curve.suggestion < 1.6 * centre
 
 
@@ -183,6 +196,7 @@ def test_a_loss_that_is_bad_from_the_start_gives_an_empty_curve(net):
 
 def test_a_fall_behind_the_minimum_is_no_suggestion(net):
     """A loss that falls gently, then climbs in leaps: the leaps down are steeper than the fall ever was."""
+
     def losses(step):
         return 2.0 - step / 100 if step < 60 else 2.0 + 3.0 * (step // 10 % 2)
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from esc50 import run
 from esc50.errors import DataError, TrainingError
+from esc50.runs import train as run
 from esc50.training.nonfinite import first_bad_weight, where_it_broke
 
 
@@ -92,8 +92,10 @@ def test_weights_that_broke_in_the_last_step_never_reach_a_checkpoint(protocol, 
 def test_debugging_learns_a_few_batches_by_heart_and_says_so(config, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     run.train(config("trainer=debug", "trainer.accelerator=cpu", "trainer.max_epochs=30"), tmp_path)
-    assert any(message.startswith("trained on 12 clips only (trainer.overfit_batches=2), of which 100 % were right")
-               for message in caplog.messages)
+    assert any(
+        message.startswith("trained on 12 clips only (trainer.overfit_batches=2), of which 100 % were right")
+        for message in caplog.messages
+    )
 
 
 def test_debugging_looks_at_every_clip_first(config, tmp_path, sounds):
@@ -115,6 +117,8 @@ def test_debugging_names_the_operation_whose_gradient_is_not_a_number(config, tm
         return found | {"logits": found["logits"] + torch.sqrt(found["logits"] * 0)}
 
     monkeypatch.setattr(MelCNN, "forward", root_of_nothing)
-    with pytest.warns(UserWarning, match="root_of_nothing"), \
-            pytest.raises(TrainingError, match=r"Function 'MulBackward0' returned nan values .* at step 0"):
+    with (
+        pytest.warns(UserWarning, match="root_of_nothing"),
+        pytest.raises(TrainingError, match=r"Function 'MulBackward0' returned nan values .* at step 0"),
+    ):
         run.train(config("trainer=debug", "trainer.accelerator=cpu"), tmp_path)

@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 
-from esc50 import run, testing
-from esc50.build.restore import restore_task
+from esc50.assembly.restore import restore_task
+from esc50.runs import test as testing
+from esc50.runs import train as run
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_a_resumed_run_still_knows_its_best_epoch(compose, settings, tmp_path):
 
 
 def test_an_evaluation_averages_the_probabilities_of_several_shifts(compose, settings, tmp_path):
-    from esc50.build.data import build_clips, build_recipe, build_rows
+    from esc50.assembly.data import build_clips, build_recipe, build_rows
     from esc50.results.predictions import read_predictions
     from esc50.training.checkpoints import load_checkpoint
 

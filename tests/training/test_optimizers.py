@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hydra import compose, initialize_config_dir
 from torch import Tensor, nn
 
-from esc50.build.task import build_optimizer
+from esc50.assembly.task import build_optimizer
 from esc50.models.audionet import AudioNet
 from esc50.models.backbones import TorchvisionNet
 from esc50.models.melcnn import MelCNN
@@ -35,8 +35,9 @@ class Net(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.body = nn.Sequential(nn.Conv1d(1, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(0.5), nn.Conv1d(4, 4, 3),
-                                  nn.BatchNorm1d(4))
+        self.body = nn.Sequential(
+            nn.Conv1d(1, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(0.5), nn.Conv1d(4, 4, 3), nn.BatchNorm1d(4)
+        )
         self.head = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 3))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -97,7 +98,8 @@ def test_the_book_s_three_rates_are_one_config():
     optimizer = build_optimizer(cfg)(Net())
     assert isinstance(optimizer, torch.optim.Adam)
     assert {group["name"]: group["lr"] for group in optimizer.param_groups} == pytest.approx(
-        {"head": 1e-2, "late": 1e-4, "early": 1e-8}, rel=1e-12)
+        {"head": 1e-2, "late": 1e-4, "early": 1e-8}, rel=1e-12
+    )
 
 
 def test_a_frozen_body_stays_as_it_is_to_the_last_bit():

@@ -18,20 +18,23 @@ def machine(monkeypatch, *, flags: frozenset[str], gpu: bool | None = None, mps:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
 
 
-@pytest.mark.parametrize(("has", "accelerator", "expected", "reason"), [
-    ({"flags": PLAIN}, "auto", "float32", "neither"),
-    ({"flags": frozenset()}, "auto", "float32", "neither"),
-    ({"flags": AMX}, "auto", "bfloat16", "AMX"),
-    ({"flags": AVX512}, "cpu", "bfloat16", "AVX512-BF16"),
-    ({"flags": PLAIN, "gpu": True}, "auto", "bfloat16", "the GPU has it"),
-    ({"flags": PLAIN, "gpu": True}, "cuda", "bfloat16", "the GPU has it"),
-    ({"flags": AMX, "gpu": False}, "gpu", "float32", "the GPU has no bfloat16"),  # emulation would be slower than float32
-    ({"flags": PLAIN, "gpu": True}, "cpu", "float32", "neither"),
-    ({"flags": AMX, "gpu": False}, "cpu", "bfloat16", "AMX"),
-    ({"flags": AMX, "mps": True}, "auto", "float32", "not tried"),
-    ({"flags": AMX, "mps": True}, "mps", "float32", "not tried"),
-    ({"flags": AMX, "mps": True}, "cpu", "bfloat16", "AMX"),
-])
+@pytest.mark.parametrize(
+    ("has", "accelerator", "expected", "reason"),
+    [
+        ({"flags": PLAIN}, "auto", "float32", "neither"),
+        ({"flags": frozenset()}, "auto", "float32", "neither"),
+        ({"flags": AMX}, "auto", "bfloat16", "AMX"),
+        ({"flags": AVX512}, "cpu", "bfloat16", "AVX512-BF16"),
+        ({"flags": PLAIN, "gpu": True}, "auto", "bfloat16", "the GPU has it"),
+        ({"flags": PLAIN, "gpu": True}, "cuda", "bfloat16", "the GPU has it"),
+        ({"flags": AMX, "gpu": False}, "gpu", "float32", "the GPU has no bfloat16"),  # emulation would be slower than float32
+        ({"flags": PLAIN, "gpu": True}, "cpu", "float32", "neither"),
+        ({"flags": AMX, "gpu": False}, "cpu", "bfloat16", "AMX"),
+        ({"flags": AMX, "mps": True}, "auto", "float32", "not tried"),
+        ({"flags": AMX, "mps": True}, "mps", "float32", "not tried"),
+        ({"flags": AMX, "mps": True}, "cpu", "bfloat16", "AMX"),
+    ],
+)
 def test_auto_follows_the_device_that_will_train(monkeypatch, has, accelerator, expected, reason):
     machine(monkeypatch, **has)
     found, why = resolve_precision("auto", model="auto", accelerator=accelerator)
@@ -74,18 +77,34 @@ def test_lightning_computes_in_the_precision_named(name, dtype):
     assert layer.weight.dtype == torch.float32  # mixed: what is learnt stays in full precision
 
 
-@pytest.mark.parametrize(("has", "accelerator", "expected"), [
-    ({"gpu": True}, "gpu", "gpu"), ({"gpu": True}, "cuda", "cuda"), ({"gpu": True}, "mps", "auto"), ({}, "gpu", "auto"),
-    ({}, "cuda", "auto"), ({"mps": True}, "gpu", "gpu"), ({"mps": True}, "mps", "mps"), ({}, "cpu", "cpu"),
-    ({"gpu": True}, "cpu", "cpu"), ({}, "auto", "auto")])
+@pytest.mark.parametrize(
+    ("has", "accelerator", "expected"),
+    [
+        ({"gpu": True}, "gpu", "gpu"),
+        ({"gpu": True}, "cuda", "cuda"),
+        ({"gpu": True}, "mps", "auto"),
+        ({}, "gpu", "auto"),
+        ({}, "cuda", "auto"),
+        ({"mps": True}, "gpu", "gpu"),
+        ({"mps": True}, "mps", "mps"),
+        ({}, "cpu", "cpu"),
+        ({"gpu": True}, "cpu", "cpu"),
+        ({}, "auto", "auto"),
+    ],
+)
 def test_a_checkpoint_from_elsewhere_is_tested_on_what_is_here(monkeypatch, has, accelerator, expected):
     machine(monkeypatch, flags=PLAIN, **has)
     assert available(accelerator) == expected
 
 
-@pytest.mark.parametrize(("asked", "named"), [
-    ({"accelerator": "tpu"}, "trainer.accelerator=tpu"), ({"accelerator": "abacus"}, "trainer.accelerator=abacus"),
-    ({"strategy": "nonsense"}, "trainer.strategy=nonsense")])
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"accelerator": "tpu"}, "trainer.accelerator=tpu"),
+        ({"accelerator": "abacus"}, "trainer.accelerator=abacus"),
+        ({"strategy": "nonsense"}, "trainer.strategy=nonsense"),
+    ],
+)
 def test_a_device_that_is_not_here_is_one_line(asked, named):
     with pytest.raises(ConfigError) as refusal:
         check_device(**({"accelerator": "cpu", "devices": 1, "strategy": "auto"} | asked))

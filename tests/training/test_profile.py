@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from esc50 import run
+from esc50.runs import train as run
 from esc50.training.profile import PARTS, PartsProfiler
 
 STEP = "[Strategy]SingleDeviceStrategy.training_step"
@@ -42,8 +42,12 @@ def test_an_unknown_action_belongs_to_the_one_around_it(tmp_path):
 @pytest.fixture(scope="module")
 def traced(compose, tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("traced")
-    run.train(compose(*tiny, "model=melcnn", "augment=specaugment", "trainer.max_epochs=2", "trainer.profile=trace",
-                      "loader.batch_size=4"), folder)
+    run.train(
+        compose(
+            *tiny, "model=melcnn", "augment=specaugment", "trainer.max_epochs=2", "trainer.profile=trace", "loader.batch_size=4"
+        ),
+        folder,
+    )
     return folder
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from esc50 import run
 from esc50.models.audionet import AudioNet
 from esc50.models.backbones import TorchvisionNet
 from esc50.models.melcnn import MelCNN
+from esc50.runs import train as run
 from esc50.training.recompute import checkpoint_blocks
 
 
@@ -19,8 +19,7 @@ class Dropping(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.blocks = nn.Sequential(*(nn.Sequential(nn.Linear(12, 12), nn.BatchNorm1d(12), nn.Dropout(0.5))
-                                      for _ in range(3)))
+        self.blocks = nn.Sequential(*(nn.Sequential(nn.Linear(12, 12), nn.BatchNorm1d(12), nn.Dropout(0.5)) for _ in range(3)))
         self.head = nn.Linear(12, 4)
 
     def forward(self, x):
@@ -83,8 +82,17 @@ def test_a_run_learns_the_same_with_and_without(compose, tiny, tmp_path, caplog)
     weights = []
     for switch in ("false", "true"):
         folder = tmp_path / switch
-        run.train(compose(*tiny, "watch=none", "model=melcnn", "trainer.max_epochs=2", "trainer.precision=float32",
-                          f"model.gradient_checkpointing={switch}"), folder)
+        run.train(
+            compose(
+                *tiny,
+                "watch=none",
+                "model=melcnn",
+                "trainer.max_epochs=2",
+                "trainer.precision=float32",
+                f"model.gradient_checkpointing={switch}",
+            ),
+            folder,
+        )
         weights.append(torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"])
     assert "gradient checkpointing of 1 blocks" in caplog.messages  # the second of two: the first is too cheap
     for name, value in weights[0].items():

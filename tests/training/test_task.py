@@ -18,8 +18,8 @@ from esc50.augment.mix import Mixup
 from esc50.augment.spectrogram import FrequencyMask
 from esc50.augment.waveform import Gain
 from esc50.batches import ClipBatches
+from esc50.data.clip import Clip
 from esc50.data.folds import make_split
-from esc50.data.manifest import Clip
 from esc50.errors import TrainingError
 from esc50.features.front_end import FrontEnd
 from esc50.features.logmel import LogMelSpec
@@ -31,13 +31,21 @@ from esc50.training.optimizers import parameter_groups
 from esc50.training.schedules import constant, one_cycle
 from esc50.training.task import Classifier
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore:{message}") for message in (
-    ".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
-    ".*`isinstance.treespec, LeafSpec.` is deprecated.*", ".*Checkpoint directory .* exists and is not empty.*",
-    ".*Total length of `list` across ranks is zero.*")]
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:{message}")
+    for message in (
+        ".*does not have many workers.*",
+        ".*smaller than the logging interval.*",
+        ".*litlogger.*",
+        ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
+        ".*Checkpoint directory .* exists and is not empty.*",
+        ".*Total length of `list` across ranks is zero.*",
+    )
+]
 
-MEL = LogMelSpec(sample_rate=4000, n_fft=256, win_length=256, hop_length=100, n_mels=12, f_min=0.0, f_max=2000.0,
-                 db_min=-60.0, db_max=20.0)
+MEL = LogMelSpec(
+    sample_rate=4000, n_fft=256, win_length=256, hop_length=100, n_mels=12, f_min=0.0, f_max=2000.0, db_min=-60.0, db_max=20.0
+)
 IMAGES = Recipe(kind="mel_png", sample_rate=4000, seconds=0.25, mel=MEL)
 SAMPLES = Recipe(kind="waveform", sample_rate=4000, seconds=0.25)
 SAMPLES_TO_IMAGES = Recipe(kind="logmel", sample_rate=4000, seconds=0.25, mel=MEL)
@@ -103,9 +111,15 @@ def task_of(*, recipe: Recipe = IMAGES, net: Callable[[], nn.Module] = Net, **ho
     """A task with the same weights every time."""
     torch.manual_seed(0)
     ratio = how.pop("lr_ratio", dict.fromkeys(("head", "late", "early"), 1.0))
-    return Classifier(net(), FrontEnd(recipe, normalization="none"), num_classes=NUM_CLASSES, seed=how.pop("seed", 5),
-                      optimizer=lambda model: torch.optim.AdamW(parameter_groups(model, lr=LR, lr_ratio=ratio)),
-                      schedule=how.pop("schedule", constant), **how)
+    return Classifier(
+        net(),
+        FrontEnd(recipe, normalization="none"),
+        num_classes=NUM_CLASSES,
+        seed=how.pop("seed", 5),
+        optimizer=lambda model: torch.optim.AdamW(parameter_groups(model, lr=LR, lr_ratio=ratio)),
+        schedule=how.pop("schedule", constant),
+        **how,
+    )
 
 
 def stored_values(recipe: Recipe, num_clips: int = NUM_CLIPS) -> np.ndarray:
@@ -114,30 +128,56 @@ def stored_values(recipe: Recipe, num_clips: int = NUM_CLIPS) -> np.ndarray:
 
 
 def data_of(recipe: Recipe = IMAGES, *, seed: int = 5) -> ClipBatches:
-    clips = tuple(Clip(filename=str(number), path=Path(str(number)), target=number % NUM_CLASSES, fold=number % 5 + 1,
-                       category=str(number % NUM_CLASSES), source=str(number)) for number in range(NUM_CLIPS))
+    clips = tuple(
+        Clip(
+            filename=str(number),
+            path=Path(str(number)),
+            target=number % NUM_CLASSES,
+            fold=number % 5 + 1,
+            category=str(number % NUM_CLASSES),
+            source=str(number),
+        )
+        for number in range(NUM_CLIPS)
+    )
     rows = PackedRows(stored_values(recipe), np.arange(NUM_CLIPS), memory_limit=1e9)
     return ClipBatches(clips, rows, make_split(clips, protocol="holdout", fold=5), batch_size=BATCH_SIZE, seed=seed)
 
 
 def batch_of(recipe: Recipe = IMAGES) -> dict[str, Tensor]:
-    return {"input": torch.from_numpy(stored_values(recipe, 8)), "target": torch.arange(8) % NUM_CLASSES,
-            "index": torch.arange(100, 108)}
+    return {
+        "input": torch.from_numpy(stored_values(recipe, 8)),
+        "target": torch.arange(8) % NUM_CLASSES,
+        "index": torch.arange(100, 108),
+    }
 
 
 def trainer_of(*callbacks: L.Callback, max_epochs: int = 2, **how) -> L.Trainer:
     keeps = any(isinstance(callback, BestAndLast) for callback in callbacks)
-    return L.Trainer(max_epochs=max_epochs, accelerator="cpu", logger=False, callbacks=list(callbacks),
-                     enable_checkpointing=keeps,
-                     plugins=[AtomicCheckpointIO()], enable_progress_bar=False, enable_model_summary=False,
-                     num_sanity_val_steps=0, use_distributed_sampler=False, **how)
+    return L.Trainer(
+        max_epochs=max_epochs,
+        accelerator="cpu",
+        logger=False,
+        callbacks=list(callbacks),
+        enable_checkpointing=keeps,
+        plugins=[AtomicCheckpointIO()],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        **how,
+    )
 
 
 def step(task: Classifier, *, epoch: int = 0, batch_idx: int = 0, global_step: int = 0, recipe: Recipe = IMAGES) -> Tensor:
     """The loss of one training step as Lightning would ask for it."""
-    trainer = SimpleNamespace(global_rank=0, world_size=1, current_epoch=epoch, global_step=global_step,
-                              profiler=PassThroughProfiler(),
-                              datamodule=SimpleNamespace(clips=[SimpleNamespace(filename=f"clip{i}.wav") for i in range(108)]))
+    trainer = SimpleNamespace(
+        global_rank=0,
+        world_size=1,
+        current_epoch=epoch,
+        global_step=global_step,
+        profiler=PassThroughProfiler(),
+        datamodule=SimpleNamespace(clips=[SimpleNamespace(filename=f"clip{i}.wav") for i in range(108)]),
+    )
     task.trainer = trainer
     task.log = lambda *args, **kwargs: None
     return task.train().training_step(batch_of(recipe), batch_idx)
@@ -185,10 +225,14 @@ def test_augmentations_are_applied_in_their_slots():
 @pytest.mark.parametrize("stage", ["validate", "test"])
 def test_nothing_is_augmented_in_evaluation(stage):
     recorder = Recorder()
-    task = task_of(recipe=SAMPLES_TO_IMAGES, augment={
-        "waveform": {"gain": Gain(min_db=20, max_db=30), "recorder": recorder},
-        "spectrogram": {"mask": FrequencyMask(max_width=12, num_masks=3), "recorder": recorder},
-        "mix": {"mixup": Mixup(alpha=1.0)}})
+    task = task_of(
+        recipe=SAMPLES_TO_IMAGES,
+        augment={
+            "waveform": {"gain": Gain(min_db=20, max_db=30), "recorder": recorder},
+            "spectrogram": {"mask": FrequencyMask(max_width=12, num_masks=3), "recorder": recorder},
+            "mix": {"mixup": Mixup(alpha=1.0)},
+        },
+    )
     data = data_of(SAMPLES_TO_IMAGES)
     getattr(trainer_of(), stage)(task, datamodule=data, verbose=False)
     index, targets, probs = task.evaluated()
@@ -255,9 +299,12 @@ def test_a_loss_that_is_not_finite_names_step_and_clips():
     task = task_of()
     with torch.no_grad():
         task.model.head.bias.fill_(torch.nan)
-    with pytest.raises(TrainingError, match=r"epoch 3: the loss is nan at step 41: the weights head\.bias are not finite .*;"
-                                            r" the clips are clip100\.wav, .*clip107\.wav\. "
-                                            r".*optimizer\.lr.*trainer\.gradient_clip") as refusal:
+    with pytest.raises(
+        TrainingError,
+        match=r"epoch 3: the loss is nan at step 41: the weights head\.bias are not finite .*;"
+        r" the clips are clip100\.wav, .*clip107\.wav\. "
+        r".*optimizer\.lr.*trainer\.gradient_clip",
+    ) as refusal:
         step(task, epoch=2, global_step=41)
     assert "\n" not in str(refusal.value)
 
@@ -299,21 +346,26 @@ def test_the_body_is_frozen_for_the_first_epochs_then_everything_learns():
     assert watch.moved == [(set(), head), (set(), head), (everything, head), (everything, head)]
 
 
-def run(folder: Path, *callbacks: L.Callback, max_epochs: int, resume: bool = False, precision: str = "32-true",
-        **how) -> Classifier:
+def run(
+    folder: Path, *callbacks: L.Callback, max_epochs: int, resume: bool = False, precision: str = "32-true", **how
+) -> Classifier:
     """Train with everything that has a state: masks, mixing, dropout, AdamW, a schedule."""
     task = task_of(augment={"spectrogram": {"mask": FrequencyMask(max_width=4)}, "mix": {"mixup": Mixup(alpha=0.3)}}, **how)
     torch.manual_seed(len(callbacks) + resume)  # the global state may be any
-    trainer_of(checkpoint_callback(folder, monitor="val_loss", save_top_k=1), *callbacks, max_epochs=max_epochs,
-               precision=precision).fit(task, datamodule=data_of(), weights_only=True,
-                                        ckpt_path=folder / "checkpoints" / "last.ckpt" if resume else None)
+    trainer_of(
+        checkpoint_callback(folder, monitor="val_loss", save_top_k=1), *callbacks, max_epochs=max_epochs, precision=precision
+    ).fit(task, datamodule=data_of(), weights_only=True, ckpt_path=folder / "checkpoints" / "last.ckpt" if resume else None)
     return task
 
 
 @pytest.mark.parametrize(("killed_in", "freeze_epochs"), [(1, 0), (3, 0), (1, 2), (2, 2)])
 def test_a_killed_run_that_goes_on_equals_one_that_was_never_killed(tmp_path, killed_in, freeze_epochs):
-    how = {"max_epochs": 4, "schedule": one_cycle, "freeze_epochs": freeze_epochs, "lr_ratio": {"head": 1, "late": 0.5,
-                                                                                               "early": 0.1}}
+    how = {
+        "max_epochs": 4,
+        "schedule": one_cycle,
+        "freeze_epochs": freeze_epochs,
+        "lr_ratio": {"head": 1, "late": 0.5, "early": 0.1},
+    }
     rates, first, second = Rates(), Rates(), Rates()
     whole = run(tmp_path / "whole", rates, **how)
     with pytest.raises(KilledError):
@@ -357,8 +409,9 @@ def test_a_run_that_is_given_more_epochs_follows_the_longer_curve_from_where_it_
         assert found == pytest.approx(longer.of_step[number]), number
 
 
-@pytest.mark.parametrize(("recipe", "shape"), [(IMAGES, (2, 1, 12, 11)), (SAMPLES, (2, 1000)),
-                                               (SAMPLES_TO_IMAGES, (2, 1, 12, 11))])
+@pytest.mark.parametrize(
+    ("recipe", "shape"), [(IMAGES, (2, 1, 12, 11)), (SAMPLES, (2, 1000)), (SAMPLES_TO_IMAGES, (2, 1, 12, 11))]
+)
 def test_the_model_gets_what_its_features_promise(recipe, shape):
     seen = []
 

@@ -14,8 +14,10 @@ def kept(monkeypatch):
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(("cores", "workers", "processes", "wanted"),
-                         [(2, 0, 1, 2), (2, 1, 1, 1), (2, 4, 1, 1), (8, 3, 1, 5), (8, 1, 2, 3), (2, 0, 2, 1), (1, 0, 1, 1)])
+@pytest.mark.parametrize(
+    ("cores", "workers", "processes", "wanted"),
+    [(2, 0, 1, 2), (2, 1, 1, 1), (2, 4, 1, 1), (8, 3, 1, 5), (8, 1, 2, 3), (2, 0, 2, 1), (1, 0, 1, 1)],
+)
 def test_torch_takes_what_workers_and_processes_leave(cores, workers, processes, wanted, monkeypatch):
     monkeypatch.setattr(threads, "num_cores", lambda: cores)
     assert threads.share_cores(num_workers=workers, num_processes=processes) == wanted

@@ -21,14 +21,21 @@ def trainer() -> SimpleNamespace:
         histograms.setdefault(step, {})[tag] = values.tolist()
 
     logger = SimpleNamespace(log_metrics=log_metrics, experiment=SimpleNamespace(add_histogram=add_histogram))
-    return SimpleNamespace(logger=logger, global_step=0, is_global_zero=True, accumulate_grad_batches=1, world_size=1,
-                           scalars=scalars, histograms=histograms)
+    return SimpleNamespace(
+        logger=logger,
+        global_step=0,
+        is_global_zero=True,
+        accumulate_grad_batches=1,
+        world_size=1,
+        scalars=scalars,
+        histograms=histograms,
+    )
 
 
 @pytest.fixture(scope="session")
 def watched(compose, tiny) -> Callable:
     """Train in `folder` with these panels and no others, at every step; `overrides` as on a command line."""
-    from esc50 import run
+    from esc50.runs import train as run
 
     def train(folder: Path, panels: tuple[str, ...], *overrides: str) -> Path:
         chosen = [f"+watch/panels@watch.{panel}={panel}" for panel in panels]

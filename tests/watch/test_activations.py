@@ -136,8 +136,9 @@ def test_a_relu_that_died_is_named_once(trainer, caplog):
     for step in range(5):
         assert len(caplog.records) == (step >= SETTINGS["steps_in_a_row"])
         one_step(panel, trainer, model, torch.randn(16, 4))
-    assert caplog.messages == ["layer first: 100% of 10 units are dead, they gave 0 for every clip of 3 shown steps in a row;"
-                               " try a lower optimizer.lr"]
+    assert caplog.messages == [
+        "layer first: 100% of 10 units are dead, they gave 0 for every clip of 3 shown steps in a row; try a lower optimizer.lr"
+    ]
     assert trainer.scalars[0]["activation/first/zeros"] == 1.0
 
 
@@ -200,8 +201,10 @@ def test_after_an_exception_no_hook_is_left(trainer):
 def test_recomputed_blocks_are_seen_once_and_as_without_recomputing(watched, events, tmp_path):
     plain = watched(tmp_path / "plain", ("activations",))
     again = watched(tmp_path / "again", ("activations",), "model.gradient_checkpointing=true")
-    scalars = [{tag: points for tag, points in events(folder / "tensorboard").scalars.items() if tag.startswith("activation/")}
-               for folder in (plain, again)]
+    scalars = [
+        {tag: points for tag, points in events(folder / "tensorboard").scalars.items() if tag.startswith("activation/")}
+        for folder in (plain, again)
+    ]
     assert len(scalars[0]["activation/blocks.0.1/mean"]) == 6
     assert scalars[0] == scalars[1]
 

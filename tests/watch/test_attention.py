@@ -8,10 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
-from esc50 import run
-from esc50.build.restore import restore_task
+from esc50.assembly.restore import restore_task
 from esc50.errors import ConfigError
 from esc50.results.predictions import read_predictions
+from esc50.runs import train as run
 from esc50.training.checkpoints import load_checkpoint
 from esc50.watch import attention
 from esc50.watch.attention import Attention, varied
@@ -74,10 +74,20 @@ def test_the_map_may_be_that_of_the_true_class(compose, tiny, tmp_path, shown):
         assert clip.prob == pytest.approx(predictions.probs[position, predictions.targets[position]])
 
 
-@pytest.mark.parametrize("overrides", [
-    ("trainer.freeze_epochs=2",),
-    *(pytest.param(overrides, marks=pytest.mark.slow) for overrides in (
-        (), ("trainer.freeze_epochs=1", "trainer.cache_frozen=false"), ("model.gradient_checkpointing=true",)))])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("trainer.freeze_epochs=2",),
+        *(
+            pytest.param(overrides, marks=pytest.mark.slow)
+            for overrides in (
+                (),
+                ("trainer.freeze_epochs=1", "trainer.cache_frozen=false"),
+                ("model.gradient_checkpointing=true",),
+            )
+        ),
+    ],
+)
 def test_a_run_with_the_panel_learns_exactly_what_one_without_learns(overrides, compose, tiny, tmp_path, shown):
     settings = (*tiny, "model.dropout=0.5", *overrides)
     run.train(compose(*settings, *PANEL), tmp_path / "with")
@@ -89,8 +99,11 @@ def test_a_run_with_the_panel_learns_exactly_what_one_without_learns(overrides, 
 
 
 def test_a_waveform_model_is_shown_over_time(compose, tiny, tmp_path, shown, events):
-    of_waveforms = [setting for setting in tiny if not setting.startswith(("model.", "features.n_", "features.f_", "features.hop",
-                                                                           "features.win"))]
+    of_waveforms = [
+        setting
+        for setting in tiny
+        if not setting.startswith(("model.", "features.n_", "features.f_", "features.hop", "features.win"))
+    ]
     run.train(compose("model=audionet", *of_waveforms, *PANEL, "trainer.max_epochs=1", "watch.attention.num_clips=2"), tmp_path)
     assert [clip.map.shape for clips in shown for clip in clips] == [(4000,)] * 4
     assert "attention/maps_val" in events(tmp_path / "tensorboard").tags["images"]

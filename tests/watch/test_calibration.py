@@ -20,8 +20,9 @@ ERROR = 0.38
 
 
 def predictions_with(probs: np.ndarray, targets: np.ndarray) -> Predictions:
-    return Predictions(filenames=("",) * len(targets), folds=(1,) * len(targets), targets=targets, probs=probs,
-                       class_names=("cat", "dog"))
+    return Predictions(
+        filenames=("",) * len(targets), folds=(1,) * len(targets), targets=targets, probs=probs, class_names=("cat", "dog")
+    )
 
 
 def test_the_diagram_shows_accuracy_and_confidence_of_the_filled_bins_and_all_counts():
@@ -53,15 +54,15 @@ def test_events_hold_the_error_and_both_pictures(events, tmp_path):
     panel = CalibrationPanel(every_n_epochs=1, num_bins=15)
     with SummaryWriter(tmp_path) as writer:
         for step, targets in ((9, TARGETS), (19, np.zeros(5, dtype=int))):
-            panel.write(writer, Evaluation(role="val", step=step, predictions=predictions_with(PROBS, targets), data=None,
-                                           task=None))
+            panel.write(
+                writer, Evaluation(role="val", step=step, predictions=predictions_with(PROBS, targets), data=None, task=None)
+            )
     found = events(tmp_path)
     all_right = (4 * 0.1 + 0.3) / 5
     assert found.scalars == {"calibration/ece_val": [(9, pytest.approx(ERROR)), (19, pytest.approx(all_right))]}
     sizes = {}
     for tag in found.tags["images"]:
-        first, second = (np.asarray(Image.open(io.BytesIO(event.encoded_image_string)))
-                         for event in found.content.Images(tag))
+        first, second = (np.asarray(Image.open(io.BytesIO(event.encoded_image_string))) for event in found.content.Images(tag))
         assert not np.array_equal(first, second)
         assert 0.02 < (first < 250).any(axis=2).mean() < 0.6
         sizes[tag] = first.shape
@@ -72,6 +73,7 @@ def test_probabilities_that_are_not_finite_cost_a_warning_and_not_the_run(events
     predictions = predictions_with(np.full_like(PROBS, np.nan), TARGETS)
     with SummaryWriter(tmp_path) as writer, caplog.at_level(logging.WARNING):
         CalibrationPanel(every_n_epochs=1, num_bins=15).write(
-            writer, Evaluation(role="val", step=4, predictions=predictions, data=None, task=None))
+            writer, Evaluation(role="val", step=4, predictions=predictions, data=None, task=None)
+        )
     assert "no calibration of val at step 4" in caplog.text
     assert not events(tmp_path).scalars

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
-from esc50 import run
 from esc50.drawing import shortened
 from esc50.results.metrics import confusion_matrix
 from esc50.results.predictions import Predictions, read_predictions
+from esc50.runs import train as run
 from esc50.watch.confusion import (
     MAX_BARS,
     ClassesPicture,
@@ -70,14 +70,18 @@ def random_matrix(num_classes: int) -> np.ndarray:
 
 # ------------------------------------------------------------------ numbers
 
+
 def test_rows_are_shares_of_the_true_class_and_an_absent_class_keeps_its_zeros():
     assert shares_of(MATRIX).tolist() == SHARES
 
 
 def test_pairs_are_ordered_by_clips_then_by_share():
     pairs = most_confused(MATRIX, num_pairs=10)
-    assert pairs == [Pair(truth=0, predicted=1, clips=2, share=0.5), Pair(truth=1, predicted=0, clips=1, share=0.5),
-                     Pair(truth=0, predicted=3, clips=1, share=0.25)]
+    assert pairs == [
+        Pair(truth=0, predicted=1, clips=2, share=0.5),
+        Pair(truth=1, predicted=0, clips=1, share=0.5),
+        Pair(truth=0, predicted=3, clips=1, share=0.25),
+    ]
     assert most_confused(MATRIX, num_pairs=2) == pairs[:2]
 
 
@@ -97,6 +101,7 @@ def test_long_names_are_cut(name, short):
 
 
 # ------------------------------------------------------------------ pictures
+
 
 def test_every_cell_of_the_picture_has_the_colour_of_its_share():
     picture = MatrixPicture(NAMES, title="Confusion (val)")
@@ -158,6 +163,7 @@ def test_of_very_many_classes_the_worst_have_bars():
 
 # ------------------------------------------------------------------ events
 
+
 def test_events_hold_the_pictures_and_the_table_of_every_epoch(predictions, events, tmp_path):
     write(tmp_path / "tensorboard", [(9, predictions), (19, predictions)])
     found = events(tmp_path / "tensorboard")
@@ -168,15 +174,23 @@ def test_events_hold_the_pictures_and_the_table_of_every_epoch(predictions, even
     expected = pairs_text(most_confused(MATRIX, num_pairs=2), NAMES)
     assert text[0].tensor_proto.string_val[0].decode() == expected
     assert [event.step for event in found.content.Images("confusion/matrix_val")] == [9, 19]
-    assert np.array_equal(image_of(found.content, "confusion/matrix_val"),
-                          MatrixPicture(NAMES, title="Confusion (val)").pixels(MATRIX))
-    assert np.array_equal(image_of(found.content, "confusion/classes_val"),
-                          ClassesPicture(NAMES, MATRIX.sum(axis=1), title="Accuracy by class (val)").pixels(MATRIX))
+    assert np.array_equal(
+        image_of(found.content, "confusion/matrix_val"), MatrixPicture(NAMES, title="Confusion (val)").pixels(MATRIX)
+    )
+    assert np.array_equal(
+        image_of(found.content, "confusion/classes_val"),
+        ClassesPicture(NAMES, MATRIX.sum(axis=1), title="Accuracy by class (val)").pixels(MATRIX),
+    )
 
 
 def test_names_may_hold_any_signs(predictions, events, tmp_path):
-    strange = Predictions(filenames=predictions.filenames, folds=predictions.folds, targets=predictions.targets,
-                          probs=predictions.probs, class_names=("$cat$", "a|b", "{x}", "_pig_^2"))
+    strange = Predictions(
+        filenames=predictions.filenames,
+        folds=predictions.folds,
+        targets=predictions.targets,
+        probs=predictions.probs,
+        class_names=("$cat$", "a|b", "{x}", "_pig_^2"),
+    )
     write(tmp_path / "tensorboard", [(0, strange)])
     assert len(image_of(events(tmp_path / "tensorboard").content, "confusion/matrix_val"))
 
@@ -186,8 +200,14 @@ def test_a_run_shows_each_validation_and_its_test_as_the_predictions_file_has_it
     found = events(tmp_path / run.TENSORBOARD)
     predictions = read_predictions(tmp_path / "predictions.csv")
     matrix = confusion_matrix(predictions.targets, predictions.predicted, num_classes=3)
-    assert np.array_equal(image_of(found.content, "confusion/matrix_test"),
-                          MatrixPicture(predictions.class_names, title="Confusion (test)").pixels(matrix))
+    assert np.array_equal(
+        image_of(found.content, "confusion/matrix_test"),
+        MatrixPicture(predictions.class_names, title="Confusion (test)").pixels(matrix),
+    )
     steps = {tag: [event.step for event in found.content.Images(tag)] for tag in found.tags["images"]}
-    assert steps == {"confusion/matrix_val": [2, 5], "confusion/classes_val": [2, 5], "confusion/matrix_test": [6],
-                     "confusion/classes_test": [6]}
+    assert steps == {
+        "confusion/matrix_val": [2, 5],
+        "confusion/classes_val": [2, 5],
+        "confusion/matrix_test": [6],
+        "confusion/classes_test": [6],
+    }

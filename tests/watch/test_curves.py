@@ -21,8 +21,7 @@ TARGETS = np.array([0, 0, 0, 2, 2])
 
 
 def predictions_with(probs: np.ndarray, targets: np.ndarray, names: tuple[str, ...]) -> Predictions:
-    return Predictions(filenames=("",) * len(targets), folds=(1,) * len(targets), targets=targets, probs=probs,
-                       class_names=names)
+    return Predictions(filenames=("",) * len(targets), folds=(1,) * len(targets), targets=targets, probs=probs, class_names=names)
 
 
 def many(num_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -79,8 +78,10 @@ def test_events_hold_scalars_table_and_picture(events, tmp_path):
             panel.write(writer, Evaluation(role="test", step=step, predictions=predictions, data=None, task=None))
     found = events(tmp_path)
     own = np.eye(50)[targets]
-    expected = {"curves/auc_macro_test": roc_auc_score(targets, probs, multi_class="ovr", average="macro"),
-                "curves/average_precision_macro_test": average_precision_score(own, probs, average="macro")}
+    expected = {
+        "curves/auc_macro_test": roc_auc_score(targets, probs, multi_class="ovr", average="macro"),
+        "curves/average_precision_macro_test": average_precision_score(own, probs, average="macro"),
+    }
     assert found.scalars == {tag: [(9, pytest.approx(value)), (19, pytest.approx(value))] for tag, value in expected.items()}
     assert found.tags["tensors"] == ["curves/classes_test/text_summary"]
     assert found.tags["images"] == ["curves/precision_recall_test"]
@@ -93,6 +94,7 @@ def test_probabilities_that_are_not_finite_cost_a_warning_and_not_the_run(events
     predictions = predictions_with(np.where(PROBS > 0.75, np.nan, PROBS), TARGETS, NAMES)
     with SummaryWriter(tmp_path) as writer, caplog.at_level(logging.WARNING):
         Curves(every_n_epochs=1, num_named=1).write(
-            writer, Evaluation(role="val", step=4, predictions=predictions, data=None, task=None))
+            writer, Evaluation(role="val", step=4, predictions=predictions, data=None, task=None)
+        )
     assert "no curves of val at step 4" in caplog.text
     assert not events(tmp_path).scalars

@@ -10,7 +10,8 @@ import soundfile
 from PIL import Image
 
 from esc50.data.checklist import inspect
-from esc50.data.manifest import Clip, read_table
+from esc50.data.clip import Clip
+from esc50.data.tables import read_table
 from esc50.drawing import DPI
 from esc50.features.picture import Picture
 from esc50.watch.data_page import MAX_PANELS, WIDTH, draw_page, examples, save_page, write_tensorboard
@@ -21,8 +22,13 @@ CLASSES = ("cat", "dog", "rain on $tin$ roofs")
 
 def spectrogram(clip: Clip) -> Picture:
     """A ramp in place of a log-mel: 20 bands, 30 frames, louder towards the end."""
-    return Picture(decibels=np.tile(np.linspace(-90.0, 0.0, 30), (20, 1)), seconds=1.0, frequencies=np.geomspace(30, 4000, 20),
-                   floor=-90.0, ceiling=0.0)
+    return Picture(
+        decibels=np.tile(np.linspace(-90.0, 0.0, 30), (20, 1)),
+        seconds=1.0,
+        frequencies=np.geomspace(30, 4000, 20),
+        floor=-90.0,
+        ceiling=0.0,
+    )
 
 
 @pytest.fixture
@@ -33,17 +39,25 @@ def clips(tmp_path: Path) -> list[Clip]:
         for fold in (1, 2):
             path = tmp_path / f"{fold}-{target}.wav"
             soundfile.write(path, np.random.default_rng(10 * target + fold).uniform(-0.5, 0.5, RATE // 5), RATE)
-            clips.append(Clip(filename=path.name, path=path, target=target, category=category, fold=fold,
-                              source=path.stem))
+            clips.append(Clip(filename=path.name, path=path, target=target, category=category, fold=fold, source=path.stem))
     return clips
 
 
 @pytest.fixture
 def table() -> list[Clip]:
     """Fifty classes without audio."""
-    return [Clip(filename=f"{fold}-{target}.wav", path=Path("/nowhere") / f"{fold}-{target}.wav", target=target,
-                 category=f"class_{target}", fold=fold, source=f"{fold}-{target}")
-            for target in range(50) for fold in range(1, 6)]
+    return [
+        Clip(
+            filename=f"{fold}-{target}.wav",
+            path=Path("/nowhere") / f"{fold}-{target}.wav",
+            target=target,
+            category=f"class_{target}",
+            fold=fold,
+            source=f"{fold}-{target}",
+        )
+        for target in range(50)
+        for fold in range(1, 6)
+    ]
 
 
 def test_a_page_with_audio_has_three_pictures(clips):
@@ -136,8 +150,10 @@ def test_a_page_of_clips_that_are_all_broken_is_drawn_without_spectrograms(clips
 
 
 def test_very_many_classes_are_cut_with_a_word(clips):
-    many = [Clip(filename=f"{target}.wav", path=clips[0].path, target=target, category=f"class_{target}", fold=1,
-                 source=f"{target}") for target in range(MAX_PANELS + 2)]
+    many = [
+        Clip(filename=f"{target}.wav", path=clips[0].path, target=target, category=f"class_{target}", fold=1, source=f"{target}")
+        for target in range(MAX_PANELS + 2)
+    ]
     figure = draw_page(inspect(many, progress=False), many, spectrogram=spectrogram)["spectrograms"]
     assert sum(len(panel.images) for panel in figure.axes[:-1]) == MAX_PANELS
     assert figure.get_suptitle() == f"One log-mel per class, the first {MAX_PANELS} of {MAX_PANELS + 2}"

@@ -14,12 +14,12 @@ from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from torch.utils.tensorboard import SummaryWriter
 from werkzeug.test import Client
 
-from esc50 import run
-from esc50.build.data import build_clips, build_recipe, build_rows, build_split
-from esc50.build.restore import restore_task
-from esc50.build.trainer import build_batches
+from esc50.assembly.data import build_clips, build_recipe, build_rows, build_split
+from esc50.assembly.restore import restore_task
+from esc50.assembly.trainer import build_batches
 from esc50.features.recipe import Recipe
 from esc50.results.predictions import predictions_of, read_predictions
+from esc50.runs import train as run
 from esc50.training.checkpoints import load_checkpoint
 from esc50.watch.embedding import Embedding, neighbours_agree, sprite
 from esc50.watch.evaluation import Evaluation
@@ -46,8 +46,14 @@ def ended(compose, tiny, tmp_path_factory) -> SimpleNamespace:
     cfg = compose(*tiny, *PANEL, "trainer.max_epochs=3")
     run.train(cfg, folder)
     clips = build_clips(cfg)
-    return SimpleNamespace(folder=folder, cfg=cfg, clips=clips, split=build_split(cfg, clips), place=folder / "tensorboard",
-                           rows=build_rows(cfg, clips, build_recipe(cfg)))
+    return SimpleNamespace(
+        folder=folder,
+        cfg=cfg,
+        clips=clips,
+        split=build_split(cfg, clips),
+        place=folder / "tensorboard",
+        rows=build_rows(cfg, clips, build_recipe(cfg)),
+    )
 
 
 def embeddings_of(ended, checkpoint: str, role: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -73,8 +79,10 @@ def test_the_metadata_name_every_clip_with_its_class_and_prediction(ended, role)
     _, logits = embeddings_of(ended, "checkpoints/last.ckpt" if role == "val" else tested, role)
     header, *rows = table(ended.place / "embedding" / role / "metadata.tsv")
     assert header == ["class", "predicted", "filename"]
-    assert rows == [[clip.category, NAMES[guess], clip.filename]
-                    for clip, guess in zip(ended.split.roles()[role], logits.argmax(dim=1).tolist(), strict=True)]
+    assert rows == [
+        [clip.category, NAMES[guess], clip.filename]
+        for clip, guess in zip(ended.split.roles()[role], logits.argmax(dim=1).tolist(), strict=True)
+    ]
     if role == "test":
         predictions = read_predictions(ended.folder / "predictions.csv")
         assert [row[1] for row in rows] == [NAMES[guess] for guess in predictions.predicted]
@@ -126,7 +134,9 @@ def test_a_resumed_run_keeps_the_last_ones_only(compose, tiny, tmp_path, events)
     place = tmp_path / "tensorboard"
     assert (place / "embedding" / "val" / "tensors.tsv").read_bytes() != first
     assert [entry.tensor_name for entry in read_config(place / "projector_config.pbtxt").embeddings] == [
-        "embedding/val", "embedding/test"]
+        "embedding/val",
+        "embedding/test",
+    ]
     assert {path.name for path in place.iterdir() if path.is_dir()} == {"embedding"}
     assert [step for step, _ in events(place).scalars["embedding/neighbours_val"]] == [2, 5]
 
@@ -154,8 +164,12 @@ def test_of_many_clips_some_are_taken_at_even_distances(ended, tmp_path):
 
 def evaluation_of(ended, task) -> Evaluation:
     data = build_batches(ended.cfg, ended.clips, ended.split)
-    predictions = predictions_of(ended.split.val, np.array([clip.target for clip in ended.split.val]),
-                                 np.full((len(ended.split.val), 3), 1 / 3), names=NAMES)
+    predictions = predictions_of(
+        ended.split.val,
+        np.array([clip.target for clip in ended.split.val]),
+        np.full((len(ended.split.val), 3), 1 / 3),
+        names=NAMES,
+    )
     task.eval().on_test_epoch_start()
     with torch.no_grad():
         for batch in data.in_order("val"):
@@ -198,17 +212,26 @@ def test_a_sheet_holds_the_sprites_row_by_row():
 def test_a_projection_replaces_the_one_of_its_name_and_leaves_the_others(tmp_path):
     rows = [("cat", "a.wav"), ("dog", "b.wav")]
     for name, factor in (("embedding/val", 1), ("other", 2), ("embedding/val", 3)):
-        write_projection(tmp_path, name, factor * np.eye(2, dtype=np.float32), rows, columns=("class", "filename"),
-                         sprites=squares(2))
+        write_projection(
+            tmp_path, name, factor * np.eye(2, dtype=np.float32), rows, columns=("class", "filename"), sprites=squares(2)
+        )
     entries = {entry.tensor_name: entry for entry in read_config(tmp_path / "projector_config.pbtxt").embeddings}
     assert {name: float(table(tmp_path / entry.tensor_path)[0][0]) for name, entry in entries.items()} == {
-        "embedding/val": 3.0, "other": 2.0}
+        "embedding/val": 3.0,
+        "other": 2.0,
+    }
     assert not list(tmp_path.rglob("*.part*"))
 
 
 def test_tabs_and_line_breaks_in_names_do_not_break_the_table(tmp_path):
-    write_projection(tmp_path, "x", np.eye(2, dtype=np.float32), [("a\tcat", "1\n.wav"), ("Hüte „hoch“", "2.wav")],
-                     columns=("class", "filename"), sprites=squares(2))
+    write_projection(
+        tmp_path,
+        "x",
+        np.eye(2, dtype=np.float32),
+        [("a\tcat", "1\n.wav"), ("Hüte „hoch“", "2.wav")],
+        columns=("class", "filename"),
+        sprites=squares(2),
+    )
     assert table(tmp_path / "x" / "metadata.tsv") == [["class", "filename"], ["a cat", "1 .wav"], ["Hüte „hoch“", "2.wav"]]
 
 

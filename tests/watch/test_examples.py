@@ -15,14 +15,14 @@ import soundfile
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
-from esc50 import run
-from esc50.build.data import build_clips, build_recipe, build_split
-from esc50.data.manifest import Clip, class_names
+from esc50.assembly.data import build_clips, build_recipe, build_split
+from esc50.data.clip import Clip, class_names
 from esc50.drawing import pixels
 from esc50.features.picture import picture_of
 from esc50.features.recipe import Recipe
 from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, predictions_of, read_predictions
+from esc50.runs import train as run
 from esc50.training.checkpoints import load_checkpoint
 from esc50.watch import examples
 from esc50.watch.evaluation import Evaluation
@@ -31,8 +31,7 @@ from esc50.watch.often_wrong import WrongCounts, clip_losses
 
 RATE = 8000
 RECIPE = Recipe(kind="waveform", sample_rate=RATE, seconds=0.5)
-PANEL = ("watch=none", "+watch/panels@watch.examples=examples", "watch.examples.every_n_epochs=2",
-         "watch.examples.num_clips=2")
+PANEL = ("watch=none", "+watch/panels@watch.examples=examples", "watch.examples.every_n_epochs=2", "watch.examples.num_clips=2")
 
 
 def noise_clips(folder: Path, number: int, names: tuple[str, ...]) -> tuple[Clip, ...]:
@@ -41,8 +40,9 @@ def noise_clips(folder: Path, number: int, names: tuple[str, ...]) -> tuple[Clip
     for i in range(number):
         path = folder / f"{i}.wav"
         soundfile.write(path, np.random.default_rng(i).uniform(-0.5, 0.5, RATE // 2), RATE)
-        clips.append(Clip(filename=path.name, path=path, target=i % len(names), category=names[i % len(names)], fold=1,
-                          source=path.stem))
+        clips.append(
+            Clip(filename=path.name, path=path, target=i % len(names), category=names[i % len(names)], fold=1, source=path.stem)
+        )
     return tuple(clips)
 
 
@@ -97,8 +97,12 @@ def test_every_picture_shows_its_own_clip(evaluation):
 
 
 def test_the_sounds_are_those_of_the_clips_in_the_order_of_the_picture(shown, evaluation):
-    expected = {"examples/sounds_worst_val/1": 2, "examples/sounds_worst_val/2": 3,
-                "examples/sounds_best_val/1": 0, "examples/sounds_best_val/2": 1}
+    expected = {
+        "examples/sounds_worst_val/1": 2,
+        "examples/sounds_worst_val/2": 3,
+        "examples/sounds_best_val/1": 0,
+        "examples/sounds_best_val/2": 1,
+    }
     assert set(shown.Tags()["audio"]) == set(expected)
     for tag, i in expected.items():
         (event,) = shown.Audio(tag)
@@ -122,12 +126,17 @@ def test_nothing_is_cut_off(tmp_path, num_classes, num_clips):
     clips = noise_clips(tmp_path, num_clips, names)
     probs = np.random.default_rng(0).dirichlet(np.ones(num_classes), num_clips)
     predictions = evaluation_of(clips, probs, names).predictions
-    figure = draw_examples(predictions, range(num_clips), [picture_of(RECIPE.read(clip.path), RECIPE) for clip in clips],
-                           name="worst")
+    figure = draw_examples(
+        predictions, range(num_clips), [picture_of(RECIPE.read(clip.path), RECIPE) for clip in clips], name="worst"
+    )
     pixels(figure)
     whole = figure.bbox
-    texts = [*figure.texts, *(panel._left_title for panel in figure.axes), figure.axes[-1].yaxis.label,
-             *figure.axes[0].get_yticklabels()]
+    texts = [
+        *figure.texts,
+        *(panel._left_title for panel in figure.axes),
+        figure.axes[-1].yaxis.label,
+        *figure.axes[0].get_yticklabels(),
+    ]
     for text in texts:
         box = text.get_window_extent()
         assert box.x0 >= whole.x0 and box.x1 <= whole.x1 and box.y0 >= whole.y0 and box.y1 <= whole.y1, text.get_text()
@@ -147,11 +156,15 @@ def test_a_file_that_went_away_costs_a_warning_and_its_place(evaluation, tmp_pat
 
 def test_counts_by_hand():
     names = ("cat", "dog", "owl")
-    clips = tuple(Clip(filename=f"{i}.wav", path=Path("/nowhere"), target=0, category="cat", fold=1, source=str(i))
-                  for i in range(3))
+    clips = tuple(
+        Clip(filename=f"{i}.wav", path=Path("/nowhere"), target=0, category="cat", fold=1, source=str(i)) for i in range(3)
+    )
     counts = WrongCounts()
-    for probs in ([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]], [[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]],
-                  [[0.5, 0.3, 0.2], [0.2, 0.1, 0.7], [0.9, 0.1, 0.0]]):
+    for probs in (
+        [[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]],
+        [[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]],
+        [[0.5, 0.3, 0.2], [0.2, 0.1, 0.7], [0.9, 0.1, 0.0]],
+    ):
         counts.add(predictions_of(clips, np.zeros(3, dtype=int), np.array(probs), names=names))
     first, second = counts.rows(clips)
     assert first == ("1.wav", "cat", 3, 3, "dog", pytest.approx(-np.log(0.2)))
@@ -178,10 +191,15 @@ def test_often_wrong_counts_every_validation_of_a_run_that_was_resumed(compose, 
 
     assert len(seen) == 3
     truth = {name: target for found in seen for name, target in zip(found.filenames, found.targets, strict=True)}
-    wrong = {name: [found.class_names[found.predicted[found.filenames.index(name)]] for found in seen
-                    if found.predicted[found.filenames.index(name)] != truth[name]] for name in truth}
-    losses = {name: np.mean([-np.log(found.probs[found.filenames.index(name), truth[name]]) for found in seen])
-              for name in truth}
+    wrong = {
+        name: [
+            found.class_names[found.predicted[found.filenames.index(name)]]
+            for found in seen
+            if found.predicted[found.filenames.index(name)] != truth[name]
+        ]
+        for name in truth
+    }
+    losses = {name: np.mean([-np.log(found.probs[found.filenames.index(name), truth[name]]) for found in seen]) for name in truth}
     with (tmp_path / examples.OFTEN_WRONG).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["filename"] for row in rows} == {name for name, guesses in wrong.items() if guesses} != set()

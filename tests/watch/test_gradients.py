@@ -49,8 +49,16 @@ def panel(trainer, model):
 def test_gradients_are_those_of_the_chain_rule(panel, trainer, model):
     one_step(panel, trainer, model, torch.tensor([[1.0, 2.0]]))
     # The body's output is (3, 3), so is the head's gradient; the body's is the head's weight times the input.
-    assert trainer.scalars == {0: {"grad/body/min": -2.0, "grad/body/mean": 0.0, "grad/body/max": 2.0,
-                                   "grad/head/min": 3.0, "grad/head/mean": 3.0, "grad/head/max": 3.0}}
+    assert trainer.scalars == {
+        0: {
+            "grad/body/min": -2.0,
+            "grad/body/mean": 0.0,
+            "grad/body/max": 2.0,
+            "grad/head/min": 3.0,
+            "grad/head/mean": 3.0,
+            "grad/head/max": 3.0,
+        }
+    }
     assert sorted(trainer.histograms[0]["grad/body"]) == [-2, -1, 1, 2]
 
 
@@ -79,15 +87,17 @@ def test_a_layer_whose_gradients_vanish_is_named_once_it_is_certain(panel, train
     for _ in range(6):
         one_step(panel, trainer, model, torch.tensor([[1.0, 2.0]]))
     assert len(caplog.messages) == 1
-    assert caplog.messages[0].startswith("layer body: gradients vanish, none was as large as 1e-08 in 3 shown steps in a row up"
-                                         " to step 5;")
+    assert caplog.messages[0].startswith(
+        "layer body: gradients vanish, none was as large as 1e-08 in 3 shown steps in a row up to step 5;"
+    )
 
 
 def test_a_layer_whose_gradients_explode_is_named_once(panel, trainer, model, caplog):
     for _ in range(3):
         one_step(panel, trainer, model, torch.tensor([[1000.0, 0.0]]))
     assert [message.split(" at step")[0] for message in caplog.messages] == [
-        f"layer {name}: gradients explode, their norm is 1.4e+03" for name in ("body", "head")]
+        f"layer {name}: gradients explode, their norm is 1.4e+03" for name in ("body", "head")
+    ]
 
 
 def test_gradients_that_are_not_finite_are_counted_and_their_layers_named_in_one_line(panel, trainer, model, caplog):

@@ -8,11 +8,11 @@ import soundfile
 import torch
 from PIL import Image
 
-from esc50 import run
-from esc50.build.data import build_clips, build_recipe, build_rows
+from esc50.assembly.data import build_clips, build_recipe, build_rows
 from esc50.features.front_end import FrontEnd
 from esc50.features.logmel import LogMelSpec
 from esc50.features.recipe import Recipe
+from esc50.runs import train as run
 from esc50.training.checkpoints import load_checkpoint
 from esc50.training.task import Classifier
 from esc50.watch import inputs
@@ -55,8 +55,16 @@ def sounds_in(content, kind: str) -> list[np.ndarray]:
 
 
 def test_the_pictures_are_what_the_first_step_trains_on(compose, tiny, tmp_path, augmented, drawn):
-    run.train(compose(*tiny, *PANEL, *MASKS, "+augment.spectrogram.noise._target_=esc50.augment.spectrogram.PixelNoise",
-                      "+augment.spectrogram.noise.level=0.05"), tmp_path)
+    run.train(
+        compose(
+            *tiny,
+            *PANEL,
+            *MASKS,
+            "+augment.spectrogram.noise._target_=esc50.augment.spectrogram.PixelNoise",
+            "+augment.spectrogram.noise.level=0.05",
+        ),
+        tmp_path,
+    )
     shown, trained = augmented[0], augmented[1]
     assert len(augmented) == 1 + 3  # the panel once, then a call a step
     torch.testing.assert_close(shown[0], trained[0], rtol=0, atol=0)
@@ -112,8 +120,9 @@ def test_spectrograms_come_with_the_sound_of_the_original_clips(compose, tiny, t
 
 @pytest.mark.parametrize("normalize", ["none", "train"])
 def test_of_a_waveform_network_the_augmented_input_is_heard(compose, tiny, tmp_path, augmented, events, normalize):
-    overrides = [part for part in tiny if not part.startswith(("features.f_max", "features.n_", "features.win", "features.hop",
-                                                                "model."))]
+    overrides = [
+        part for part in tiny if not part.startswith(("features.f_max", "features.n_", "features.win", "features.hop", "model."))
+    ]
     run.train(compose(*overrides, *PANEL, *WAVES, f"features.normalize={normalize}"), tmp_path)
     state = load_checkpoint(tmp_path / "checkpoints" / "last.ckpt")["state_dict"]
     trained = augmented[1][0][:4]
@@ -170,8 +179,9 @@ def test_the_picture_has_the_size_of_its_panels_and_is_not_blank(compose, tiny, 
 
 @pytest.mark.parametrize("broken", [np.full((1, 3, 32, 20), np.nan), np.zeros((1, 3, 32, 20))], ids=["nan", "constant"])
 def test_an_input_that_is_broken_or_flat_can_still_be_seen(broken):
-    mel = LogMelSpec(sample_rate=RATE, n_fft=512, win_length=400, hop_length=160, n_mels=32, f_min=0, f_max=4000, db_min=-70,
-                     db_max=40)
+    mel = LogMelSpec(
+        sample_rate=RATE, n_fft=512, win_length=400, hop_length=160, n_mels=32, f_min=0, f_max=4000, db_min=-70, db_max=40
+    )
     front_end = FrontEnd(Recipe(kind="mel_png", sample_rate=RATE, seconds=0.5, mel=mel), normalization="imagenet")
     panel = draw_inputs(broken, None, ["1. dog"], front_end).axes[0]
     assert panel.images[0].get_array().shape == (32, 20)

@@ -9,14 +9,23 @@ from esc50.training.checkpoints import load_checkpoint
 
 PANELS = ("learning_rates", "updates", "timing", "activations", "gradients")
 # Masks, mixup, dropout and clipping: whatever draws or could be disturbed.
-RICH = ("augment=strong", "augment.spectrogram.frequency_mask.max_width=4", "augment.spectrogram.time_mask.max_width=4",
-        "model.dropout=0.3", "trainer.gradient_clip=0.1", "trainer.precision=float32")
+RICH = (
+    "augment=strong",
+    "augment.spectrogram.frequency_mask.max_width=4",
+    "augment.spectrogram.time_mask.max_width=4",
+    "model.dropout=0.3",
+    "trainer.gradient_clip=0.1",
+    "trainer.precision=float32",
+)
 LAYERS = ("stem", "blocks.0.1", "blocks.0.2", "head")
 GROUPS = ("head", "late", "early")
-A_STEP = {*(f"{kind}/{group}" for kind in ("lr", "momentum", "weight_decay") for group in GROUPS), "grad/norm",
-          *(f"update/ratio_{group}" for group in GROUPS),
-          *(f"activation/{layer}/{number}" for layer in LAYERS for number in ("mean", "std", "zeros")),
-          *(f"grad/{layer}/{number}" for layer in LAYERS for number in ("min", "mean", "max"))}
+A_STEP = {
+    *(f"{kind}/{group}" for kind in ("lr", "momentum", "weight_decay") for group in GROUPS),
+    "grad/norm",
+    *(f"update/ratio_{group}" for group in GROUPS),
+    *(f"activation/{layer}/{number}" for layer in LAYERS for number in ("mean", "std", "zeros")),
+    *(f"grad/{layer}/{number}" for layer in LAYERS for number in ("min", "mean", "max")),
+}
 AN_EPOCH = {"time/data_seconds", "time/model_seconds", "time/wait_share", "time/examples_a_second"}
 
 
@@ -40,8 +49,11 @@ def weights(folder) -> dict:
 
 def test_every_tag_is_there_once_a_step_or_epoch(seen, events):
     found = events(seen / "tensorboard")
-    assert {tag for tag in found.scalars if tag.split("/")[0] in
-            ("lr", "momentum", "weight_decay", "grad", "update", "activation", "time")} == A_STEP | AN_EPOCH
+    assert {
+        tag
+        for tag in found.scalars
+        if tag.split("/")[0] in ("lr", "momentum", "weight_decay", "grad", "update", "activation", "time")
+    } == A_STEP | AN_EPOCH
     for tag in A_STEP | AN_EPOCH:
         assert [step for step, _ in found.scalars[tag]] == ([2, 5] if tag in AN_EPOCH else list(range(6))), tag
     assert set(found.tags["histograms"]) == {f"{kind}/{layer}" for kind in ("activation", "grad") for layer in LAYERS}

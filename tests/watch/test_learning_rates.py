@@ -9,8 +9,9 @@ from esc50.watch.learning_rates import LearningRates, group_settings
 
 
 def groups(optimizer: type, **settings) -> list[dict]:
-    parts = [{"params": [torch.nn.Parameter(torch.ones(2))], "name": name, "lr": lr}
-             for name, lr in (("head", 0.1), ("early", 0.001))]
+    parts = [
+        {"params": [torch.nn.Parameter(torch.ones(2))], "name": name, "lr": lr} for name, lr in (("head", 0.1), ("early", 0.001))
+    ]
     return optimizer(parts, **settings).param_groups
 
 
@@ -45,7 +46,8 @@ def test_every_step_is_written_once_also_where_a_step_takes_several_batches(trai
         parts[0]["lr"] = 1 / trainer.global_step
         panel.on_train_batch_start(trainer, None, None, batch_idx)
     assert {step: values["lr/head"] for step, values in trainer.scalars.items()} == pytest.approx(
-        {10: 1 / 10, 11: 1 / 11, 12: 1 / 12})
+        {10: 1 / 10, 11: 1 / 11, 12: 1 / 12}
+    )
 
 
 def test_without_a_logger_nothing_is_asked(trainer):

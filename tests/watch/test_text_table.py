@@ -19,8 +19,26 @@ def shown(text: str) -> list[str]:
     return [html.unescape(cell) for cell in cells]
 
 
-@pytest.mark.parametrize("name", ["dog", "clock_alarm", "_a_", "*loud*", "a|b", "<em>x</em>", "&lt;", "Q&A", "[l](u)", "`x`",
-                                  "a\\b", "#1", "{x}", "- x", "Käfer 猫"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dog",
+        "clock_alarm",
+        "_a_",
+        "*loud*",
+        "a|b",
+        "<em>x</em>",
+        "&lt;",
+        "Q&A",
+        "[l](u)",
+        "`x`",
+        "a\\b",
+        "#1",
+        "{x}",
+        "- x",
+        "Käfer 猫",
+    ],
+)
 def test_a_name_is_shown_as_it_is(name):
     assert shown(text_table(("class", "clips"), [(name, 3), ("last", 4)])) == [name, "3", "last", "4"]
 

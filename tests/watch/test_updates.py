@@ -23,8 +23,13 @@ def optimizer() -> torch.optim.Optimizer:
     head, late, early = (nn.Parameter(torch.tensor(values)) for values in ([3.0, 4.0], [1.0], [7.0]))
     early.requires_grad_(False)
     head.grad, late.grad = torch.tensor([6.0, 8.0]), torch.tensor([-2.0])
-    return torch.optim.SGD([{"params": [head], "name": "head", "lr": 0.01}, {"params": [late], "name": "late", "lr": 0.1},
-                            {"params": [early], "name": "early", "lr": 1.0}])
+    return torch.optim.SGD(
+        [
+            {"params": [head], "name": "head", "lr": 0.01},
+            {"params": [late], "name": "late", "lr": 0.1},
+            {"params": [early], "name": "early", "lr": 1.0},
+        ]
+    )
 
 
 def test_a_step_of_gradient_descent_moves_by_its_rate_times_the_gradient(trainer, optimizer):
@@ -37,8 +42,13 @@ def test_a_step_of_gradient_descent_moves_by_its_rate_times_the_gradient(trainer
     trainer.global_step = 5
     panel.on_train_batch_end(trainer, None, None, None, 0)
     panel.on_train_batch_end(trainer, None, None, None, 1)  # of a batch without a step
-    assert trainer.scalars == {4: {"grad/norm": pytest.approx(104**0.5), "update/ratio_head": pytest.approx(0.01 * 5 / 5),
-                                   "update/ratio_late": pytest.approx(0.1 * 1 / 1)}}
+    assert trainer.scalars == {
+        4: {
+            "grad/norm": pytest.approx(104**0.5),
+            "update/ratio_head": pytest.approx(0.01 * 5 / 5),
+            "update/ratio_late": pytest.approx(0.1 * 1 / 1),
+        }
+    }
 
 
 def test_steps_between_are_not_shown(trainer, optimizer):

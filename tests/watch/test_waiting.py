@@ -35,7 +35,11 @@ def one_epoch(panel, clock, trainer, task, *, before=1.0, data=2.0, model=6.0) -
 
 def test_means_and_shares():
     assert summarise(data_seconds=2.0, model_seconds=6.0, num_batches=4, num_examples=64) == {
-        "time/data_seconds": 0.5, "time/model_seconds": 1.5, "time/wait_share": 0.25, "time/examples_a_second": 8.0}
+        "time/data_seconds": 0.5,
+        "time/model_seconds": 1.5,
+        "time/wait_share": 0.25,
+        "time/examples_a_second": 8.0,
+    }
 
 
 def test_data_comes_between_batches_and_before_the_first_and_validation_is_neither(clock, trainer):

@@ -15,7 +15,15 @@ from esc50.watch.layers import MOST_BLOCKS, MOST_VALUES, is_shown, sample, watch
 
 def test_leaf_blocks_of_the_networks_are_their_convolutions_with_all_that_belongs_to_them():
     assert list(watched_layers(MelCNN(num_classes=3), None)) == [
-        "stem", "blocks.0.1", "blocks.0.2", "blocks.1.1", "blocks.1.2", "blocks.2.1", "blocks.2.2", "head"]
+        "stem",
+        "blocks.0.1",
+        "blocks.0.2",
+        "blocks.1.1",
+        "blocks.1.2",
+        "blocks.2.1",
+        "blocks.2.2",
+        "head",
+    ]
     assert list(watched_layers(AudioNet(num_classes=3), None)) == ["blocks.0", "blocks.1", "blocks.2", "blocks.3", "head"]
 
 

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from esc50.augment.draws import Draws
+from esc50.config.kinds import NonNegative
 from esc50.errors import ConfigError
 
 
@@ -25,7 +26,7 @@ class Mixup(nn.Module):
     With `alpha=0`, and in evaluation, nothing is mixed.
     """
 
-    def __init__(self, *, alpha: float):
+    def __init__(self, *, alpha: NonNegative):
         super().__init__()
         if alpha < 0:
             raise ConfigError(f"mixup's alpha is {alpha}; wanted 0 (off) or more")

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from esc50.augment.draws import Draws
+from esc50.config.kinds import Count, Fill, PositiveShare, Probability, Share
 from esc50.errors import ConfigError
 
 FREQUENCY, TIME = -2, -1
@@ -32,11 +33,13 @@ class _Mask(nn.Module):
 
     axis: int
 
-    def __init__(self, *, max_width: int, num_masks: int = 1, fill: str = "mean", probability: float = 1.0):
+    def __init__(self, *, max_width: Count, num_masks: Count = 1, fill: Fill = "mean", probability: Probability = 1.0):
         super().__init__()
         if max_width < 0 or num_masks < 0 or not 0 <= probability <= 1 or fill not in ("mean", "floor"):
-            raise ConfigError(f"a mask wants max_width and num_masks of 0 or more, probability within 0..1 and fill mean or"
-                              f" floor, not {max_width}, {num_masks}, {probability}, {fill}")
+            raise ConfigError(
+                f"a mask wants max_width and num_masks of 0 or more, probability within 0..1 and fill mean or"
+                f" floor, not {max_width}, {num_masks}, {probability}, {fill}"
+            )
         self.max_width, self.num_masks, self.fill, self.probability = max_width, num_masks, fill, probability
 
     def forward(self, x: Tensor, draws: Draws) -> Tensor:
@@ -85,11 +88,12 @@ def warp_time(x: Tensor, *, anchor: Tensor, shift: Tensor) -> Tensor:
 class TimeWarp(nn.Module):
     """Time warping by up to `max_shift` frames around a random frame (Park et al. 2019; linear instead of a spline)."""
 
-    def __init__(self, *, max_shift: int, probability: float = 1.0):
+    def __init__(self, *, max_shift: Count, probability: Probability = 1.0):
         super().__init__()
         if max_shift < 0 or not 0 <= probability <= 1:
-            raise ConfigError(f"time warp wants max_shift of 0 or more and probability within 0..1, not {max_shift} and"
-                              f" {probability}")
+            raise ConfigError(
+                f"time warp wants max_shift of 0 or more and probability within 0..1, not {max_shift} and {probability}"
+            )
         self.max_shift, self.probability = max_shift, probability
 
     def forward(self, x: Tensor, draws: Draws) -> Tensor:
@@ -106,7 +110,9 @@ class SpecAugment(nn.Module):
     wide at most and `m_F` of them, time mask `T` frames wide at most and `m_T` of them, no time mask wider than the share
     `p` of the frames. `fill`: mean or floor (silence)."""
 
-    def __init__(self, *, W: int = 0, F: int, m_F: int = 1, T: int, m_T: int = 1, p: float = 1.0, fill: str = "mean"):
+    def __init__(
+        self, *, W: Count = 0, F: Count, m_F: Count = 1, T: Count, m_T: Count = 1, p: PositiveShare = 1.0, fill: Fill = "mean"
+    ):
         super().__init__()
         if not 0 < p <= 1:
             raise ConfigError(f"SpecAugment's p is the widest time mask as a share of the frames, within 0..1, not {p}")
@@ -123,7 +129,7 @@ class SpecAugment(nn.Module):
 class PixelNoise(nn.Module):
     """Adds uniform noise of up to `level` (1 is the whole range of an image) to every pixel, in 256 steps."""
 
-    def __init__(self, *, level: float, probability: float = 1.0):
+    def __init__(self, *, level: Share, probability: Probability = 1.0):
         super().__init__()
         if not 0 <= level <= 1 or not 0 <= probability <= 1:
             raise ConfigError(f"pixel noise wants level and probability within 0..1, not {level} and {probability}")
@@ -142,11 +148,10 @@ class PixelNoise(nn.Module):
 class TimeShift(nn.Module):
     """Rolls each image around in time by up to `max_fraction` of its length, either way."""
 
-    def __init__(self, *, max_fraction: float = 1.0, probability: float = 1.0):
+    def __init__(self, *, max_fraction: Share = 1.0, probability: Probability = 1.0):
         super().__init__()
         if not 0 <= max_fraction <= 1 or not 0 <= probability <= 1:
-            raise ConfigError(f"time shift wants max_fraction and probability within 0..1, not {max_fraction} and"
-                              f" {probability}")
+            raise ConfigError(f"time shift wants max_fraction and probability within 0..1, not {max_fraction} and {probability}")
         self.max_fraction, self.probability = max_fraction, probability
 
     def forward(self, x: Tensor, draws: Draws) -> Tensor:
@@ -163,5 +168,3 @@ def roll_time(x: Tensor, shift: Tensor) -> Tensor:
     frames = x.shape[TIME]
     index = (torch.arange(frames, device=x.device) - shift.to(x.device).unsqueeze(1)) % frames
     return x.gather(TIME, index[:, None, None, :].expand_as(x))
-
-

@@ -28,8 +28,7 @@ def measure_augmentation(*, rounds: int) -> Measurement:
     images = [Image.fromarray(figure) for figure in figures]
     batch = torch.from_numpy(levels)
     noise = book.BadRandom()
-    ours = [PixelNoise(level=1 / 255).train(), FrequencyMask(max_width=MAX_BANDS).train(),
-            TimeMask(max_width=MAX_FRAMES).train()]
+    ours = [PixelNoise(level=1 / 255).train(), FrequencyMask(max_width=MAX_BANDS).train(), TimeMask(max_width=MAX_FRAMES).train()]
 
     def per_image() -> torch.Tensor:
         done = []
@@ -51,5 +50,7 @@ def measure_augmentation(*, rounds: int) -> Measurement:
         title="Augmentation",
         rows=tuple((name, 1000 * value, "ms/batch of 64") for name, value in middle.items()),
         ratios={"augment_batch_vs_per_image": middle["book, image by image"] / middle["ours, whole batch"]},
-        goals={"augment_batch_vs_per_image": 10}, raw=seconds,
-        note="the book's noise goes through float64 arrays and PIL; ours is bound by memory")
+        goals={"augment_batch_vs_per_image": 10},
+        raw=seconds,
+        note="the book's noise goes through float64 arrays and PIL; ours is bound by memory",
+    )

@@ -37,8 +37,7 @@ class FigureWriter:
     def __call__(self, path: Path, target: Path) -> None:
         self._figure.clear()
         axes = self._figure.add_subplot()
-        librosa.display.specshow(mel_decibels(path), sr=SAMPLE_RATE, hop_length=HOP_LENGTH, x_axis="time", y_axis="mel",
-                                 ax=axes)
+        librosa.display.specshow(mel_decibels(path), sr=SAMPLE_RATE, hop_length=HOP_LENGTH, x_axis="time", y_axis="mel", ax=axes)
         self._figure.savefig(target, dpi=DOTS_PER_INCH)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from esc50.benchmarks.timing import Measurement, medians, take_turns
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.features.front_end import FrontEnd
 from esc50.features.recipe import Recipe
 from esc50.features.rows import PackedRows
@@ -32,15 +32,21 @@ def measure_example(clips: Sequence[Clip], recipe: Recipe, *, rounds: int) -> Me
         stored = PackedRows(packed, rows, memory_limit=1e9)
         front_end.fit(stored, range(len(clips)))
         order = torch.randperm(len(clips)).tolist()
-        seconds = take_turns({
-            "book, raw audio": lambda: torch.stack([book.raw_audio(clip.path) for clip in clips]),
-            "book, on the fly": lambda: torch.stack([book.on_the_fly(clip.path) for clip in clips]),
-            "book, PNG": lambda: torch.stack([book.from_png(figure) for figure in figures]),
-            "ours": lambda: front_end(torch.from_numpy(stored.take(order))),
-        }, rounds=rounds)
+        seconds = take_turns(
+            {
+                "book, raw audio": lambda: torch.stack([book.raw_audio(clip.path) for clip in clips]),
+                "book, on the fly": lambda: torch.stack([book.on_the_fly(clip.path) for clip in clips]),
+                "book, PNG": lambda: torch.stack([book.from_png(figure) for figure in figures]),
+                "ours": lambda: front_end(torch.from_numpy(stored.take(order))),
+            },
+            rounds=rounds,
+        )
     middle = medians(seconds)
     return Measurement(
         title="One example",
         rows=tuple((name, 1000 * value / len(clips), "ms/clip") for name, value in middle.items()),
-        ratios={"example_vs_png": middle["book, PNG"] / middle["ours"]}, goals={"example_vs_png": 50}, raw=seconds,
-        note="ours is bound by memory: four bytes written for each grey level read")
+        ratios={"example_vs_png": middle["book, PNG"] / middle["ours"]},
+        goals={"example_vs_png": 50},
+        raw=seconds,
+        note="ours is bound by memory: four bytes written for each grey level read",
+    )

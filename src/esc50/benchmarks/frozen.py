@@ -17,8 +17,11 @@ def measure_frozen_phase(epoch_seconds: EpochSeconds, *, what: str, rounds: int)
         seconds["cached, first epoch"].append(first)
         seconds["cached"] += others
     middle = medians(seconds)
-    return Measurement(title=f"Frozen phase, {what}",
-                       rows=tuple((name, value, "s/epoch") for name, value in middle.items()),
-                       ratios={"frozen_phase_cached_vs_recomputed": middle["recomputed"] / middle["cached"]},
-                       goals={"frozen_phase_cached_vs_recomputed": 10}, raw=seconds,
-                       note="what is left is the head and the loop around it")
+    return Measurement(
+        title=f"Frozen phase, {what}",
+        rows=tuple((name, value, "s/epoch") for name, value in middle.items()),
+        ratios={"frozen_phase_cached_vs_recomputed": middle["recomputed"] / middle["cached"]},
+        goals={"frozen_phase_cached_vs_recomputed": 10},
+        raw=seconds,
+        note="what is left is the head and the loop around it",
+    )

@@ -29,8 +29,9 @@ class GpuTimes(L.Callback):
         self._events.append((torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)))
         self._events[-1][0].record()
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any,
-                           batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         self._events[-1][1].record()
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -51,5 +52,11 @@ def measure_gpu(fits: Mapping[str, Callable[[GpuTimes], None]]) -> Measurement:
         ratios[f"gpu_{name}_wait_time"] = 1 - busy / seconds
         goals[f"gpu_{name}_wait_time"] = IDLE_GOAL
         raw |= {f"{name}, epochs": times.epochs, f"{name}, busy": times.busy}
-    return Measurement(title="Training on the GPU", rows=tuple(rows), ratios=ratios, goals=goals, raw=raw,
-                       note="small networks are done before the loop has prepared the next step; larger batches help")
+    return Measurement(
+        title="Training on the GPU",
+        rows=tuple(rows),
+        ratios=ratios,
+        goals=goals,
+        raw=raw,
+        note="small networks are done before the loop has prepared the next step; larger batches help",
+    )

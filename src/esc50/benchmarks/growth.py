@@ -10,7 +10,7 @@ import numpy as np
 
 from esc50.benchmarks.precompute import peak_memory_mb
 from esc50.benchmarks.timing import Measurement
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.features.recipe import Recipe
 from esc50.features.store import build_store
 
@@ -38,17 +38,24 @@ def measure_growth(clips: Sequence[Clip], recipe: Recipe, *, epoch_seconds: Call
         epoch.append(epoch_seconds(some))
     rows = []
     for size, *values in zip(SIZES, precompute, memory, epoch, strict=True):
-        rows += [(f"{size} clips: {what}", value, unit) for what, value, unit in
-                 zip(("precompute", "peak memory", "epoch"), values, ("s", "MB", "s"), strict=True)]
+        rows += [
+            (f"{size} clips: {what}", value, unit)
+            for what, value, unit in zip(("precompute", "peak memory", "epoch"), values, ("s", "MB", "s"), strict=True)
+        ]
     slopes = {name: _line(values) for name, values in (("precompute", precompute), ("memory", memory), ("epoch", epoch))}
-    rows += [("slope: precompute", 1000 * slopes["precompute"][0], "ms/clip"),
-             ("slope: peak memory", 1000 * slopes["memory"][0], "kB/clip"),
-             ("slope: epoch", 1000 * slopes["epoch"][0], "ms/clip")]
-    return Measurement(title=f"Growth, {os.cpu_count()} cores", rows=tuple(rows),
-                       ratios={f"growth_{name}_r2": fit for name, (_, fit) in slopes.items() if name != "memory"},
-                       goals={"growth_precompute_r2": 0.98, "growth_epoch_r2": 0.98},
-                       raw={"precompute": precompute, "memory": memory, "epoch": epoch},
-                       note="memory grows by the pages of the packed array that the system keeps mapped, if at all")
+    rows += [
+        ("slope: precompute", 1000 * slopes["precompute"][0], "ms/clip"),
+        ("slope: peak memory", 1000 * slopes["memory"][0], "kB/clip"),
+        ("slope: epoch", 1000 * slopes["epoch"][0], "ms/clip"),
+    ]
+    return Measurement(
+        title=f"Growth, {os.cpu_count()} cores",
+        rows=tuple(rows),
+        ratios={f"growth_{name}_r2": fit for name, (_, fit) in slopes.items() if name != "memory"},
+        goals={"growth_precompute_r2": 0.98, "growth_epoch_r2": 0.98},
+        raw={"precompute": precompute, "memory": memory, "epoch": epoch},
+        note="memory grows by the pages of the packed array that the system keeps mapped, if at all",
+    )
 
 
 def _line(values: Sequence[float]) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from esc50.benchmarks.timing import Measurement, medians, take_turns
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.training.task import Classifier
 
 BATCH = 32
@@ -25,9 +25,18 @@ def measure_inference(tasks: Mapping[str, Callable[[], Classifier]], clips: Sequ
                 stored = torch.from_numpy(np.stack([recipe.compute(path) for path in paths]))
                 return task(stored)["logits"].softmax(dim=1)
 
-        seconds = take_turns({f"{name}, one at a time": lambda label=label: [label([path]) for path in paths],
-                              f"{name}, batched": lambda label=label: label(paths)}, rounds=rounds)
+        seconds = take_turns(
+            {
+                f"{name}, one at a time": lambda label=label: [label([path]) for path in paths],
+                f"{name}, batched": lambda label=label: label(paths),
+            },
+            rounds=rounds,
+        )
         raw |= seconds
         rows += [(what, len(paths) / value, "clips/s") for what, value in medians(seconds).items()]
-    return Measurement(title="Inference, audio file to probabilities", rows=tuple(rows), raw=raw,
-                       note="the network, except for melcnn, where reading and the spectrogram weigh too")
+    return Measurement(
+        title="Inference, audio file to probabilities",
+        rows=tuple(rows),
+        raw=raw,
+        note="the network, except for melcnn, where reading and the spectrogram weigh too",
+    )

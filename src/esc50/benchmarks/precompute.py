@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from esc50.benchmarks.timing import Measurement, medians, take_turns
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.features.logmel import mel_power
 from esc50.features.recipe import Recipe
 from esc50.features.store import build_store
@@ -44,22 +44,33 @@ def measure_precompute(clips: Sequence[Clip], recipe: Recipe, *, rounds: int) ->
             for clip in clips:
                 mel_power(recipe.read(clip.path), recipe.mel)
 
-        seconds = take_turns({"book": book, "ours, one core": lambda: ours(1), "ours, all cores": lambda: ours(cores),
-                              "floor, one core": floor}, rounds=rounds)
+        seconds = take_turns(
+            {"book": book, "ours, one core": lambda: ours(1), "ours, all cores": lambda: ours(cores), "floor, one core": floor},
+            rounds=rounds,
+        )
     middle = medians(seconds)
     peak = peak_memory_mb(clips, recipe)
     return Measurement(
         title="Precompute",
-        rows=(*((name, len(clips) / value, "clips/s") for name, value in middle.items()),
-              ("peak memory of the stage", peak, "MB")),
-        ratios={"precompute_one_core_vs_book": middle["book"] / middle["ours, one core"],
-                "precompute_all_cores_vs_book": middle["book"] / middle["ours, all cores"],
-                "precompute_vs_floor_time": middle["ours, one core"] / middle["floor, one core"],
-                "precompute_memory_vs_goal_time": peak / PEAK_MEMORY_GOAL_MB},
-        goals={"precompute_one_core_vs_book": 10, "precompute_all_cores_vs_book": 18, "precompute_vs_floor_time": 1.5,
-               "precompute_memory_vs_goal_time": 1.0},
+        rows=(
+            *((name, len(clips) / value, "clips/s") for name, value in middle.items()),
+            ("peak memory of the stage", peak, "MB"),
+        ),
+        ratios={
+            "precompute_one_core_vs_book": middle["book"] / middle["ours, one core"],
+            "precompute_all_cores_vs_book": middle["book"] / middle["ours, all cores"],
+            "precompute_vs_floor_time": middle["ours, one core"] / middle["floor, one core"],
+            "precompute_memory_vs_goal_time": peak / PEAK_MEMORY_GOAL_MB,
+        },
+        goals={
+            "precompute_one_core_vs_book": 10,
+            "precompute_all_cores_vs_book": 18,
+            "precompute_vs_floor_time": 1.5,
+            "precompute_memory_vs_goal_time": 1.0,
+        },
         raw=seconds,
-        note=f"{len(clips)} clips a round; the FFT takes most of our time, drawing the figure most of the book's")
+        note=f"{len(clips)} clips a round; the FFT takes most of our time, drawing the figure most of the book's",
+    )
 
 
 def peak_memory_mb(clips: Sequence[Clip], recipe: Recipe) -> float:

@@ -25,8 +25,9 @@ class StepTimes(L.Callback):
         self.seconds: list[float] = []
         self._last: float | None = None
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any,
-                           batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         now = time.perf_counter()
         if self._last is not None:
             self.seconds.append(now - self._last)
@@ -48,8 +49,18 @@ class EpochTimes(L.Callback):
         self.seconds.append(time.perf_counter() - self._started)
 
 
-def measure_step(name: str, *, make_task: Callable[[], Classifier], stored: Tensor, target: Tensor, precision: str,
-                 real_steps: RealSteps, rounds: int, steps: int, plain_goal: float | None) -> Measurement:
+def measure_step(
+    name: str,
+    *,
+    make_task: Callable[[], Classifier],
+    stored: Tensor,
+    target: Tensor,
+    precision: str,
+    real_steps: RealSteps,
+    rounds: int,
+    steps: int,
+    plain_goal: float | None,
+) -> Measurement:
     """Seconds a step of model `name` on one batch.
 
     `stored`, `target`: a batch as the store gives it; `precision`: the one that training resolves to; `real_steps(watch,
@@ -67,28 +78,40 @@ def measure_step(name: str, *, make_task: Callable[[], Classifier], stored: Tens
     real: dict[str, list[float]] = {"none": [], "default": []}
 
     def real_path(watch: str) -> None:
-        real[watch] += real_steps(watch, steps + WARM_UP)[WARM_UP - 1:]
+        real[watch] += real_steps(watch, steps + WARM_UP)[WARM_UP - 1 :]
 
-    seconds = take_turns({"plain": plain, "bare": ours, "none": lambda: real_path("none"),
-                          "default": lambda: real_path("default")}, rounds=rounds)
-    a_step = {"plain float32 loop, memory given back": [value / steps for value in seconds["plain"]],
-              f"bare loop, {precision}, our layout": [value / steps for value in seconds["bare"]],
-              "train.py, watch=none": real["none"], "train.py, watch=default": real["default"]}
+    seconds = take_turns(
+        {"plain": plain, "bare": ours, "none": lambda: real_path("none"), "default": lambda: real_path("default")}, rounds=rounds
+    )
+    a_step = {
+        "plain float32 loop, memory given back": [value / steps for value in seconds["plain"]],
+        f"bare loop, {precision}, our layout": [value / steps for value in seconds["bare"]],
+        "train.py, watch=none": real["none"],
+        "train.py, watch=default": real["default"],
+    }
     middle = medians(a_step)
     plain_, bare, none, default = middle.values()
-    ratios = {f"step_{name}_vs_plain": plain_ / bare, f"loop_{name}_vs_bare": bare / none,
-              f"watch_{name}_vs_none": none / default}
+    ratios = {
+        f"step_{name}_vs_plain": plain_ / bare,
+        f"loop_{name}_vs_bare": bare / none,
+        f"watch_{name}_vs_none": none / default,
+    }
     goals = {f"loop_{name}_vs_bare": 0.95}
     if plain_goal is not None:
         goals[f"step_{name}_vs_plain"] = plain_goal
-    return Measurement(title=f"Training step, {name}, batch of {len(stored)}",
-                       rows=tuple((what, 1000 * value, "ms/step") for what, value in middle.items()),
-                       ratios=ratios, goals=goals, raw=a_step,
-                       note="convolutions; the plain loop also pays for memory that the C library maps anew at every step")
+    return Measurement(
+        title=f"Training step, {name}, batch of {len(stored)}",
+        rows=tuple((what, 1000 * value, "ms/step") for what, value in middle.items()),
+        ratios=ratios,
+        goals=goals,
+        raw=a_step,
+        note="convolutions; the plain loop also pays for memory that the C library maps anew at every step",
+    )
 
 
-def bare_loop(task: Classifier, stored: Tensor, target: Tensor, *, bfloat16: bool, channels_last: bool,
-               steps: int) -> Callable[[], None]:
+def bare_loop(
+    task: Classifier, stored: Tensor, target: Tensor, *, bfloat16: bool, channels_last: bool, steps: int
+) -> Callable[[], None]:
     """Forward, loss, backward, update on constant tensors, nothing else."""
     model = task.model.train()
     layout = torch.channels_last if channels_last else torch.contiguous_format

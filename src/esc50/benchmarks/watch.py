@@ -42,10 +42,16 @@ def measure_watch(fit: Fit, *, what: str) -> Measurement:
     once = sum(logging) - each * len(logging)
     epoch = statistics.median(epochs[1:-1]) - each
     cost = each - losses + once / RUN_EPOCHS
-    return Measurement(title=f"Watching, {what}",
-                       rows=(("an epoch without panels", epoch, "s"), ("losses and scores, an epoch", 1000 * losses, "ms"),
-                             ("watch=default, an epoch", 1000 * each, "ms"),
-                             ("watch=default, first and last epoch of a run more", once, "s")),
-                       ratios={"watch_default_epoch_time": 1 + cost / epoch}, goals={"watch_default_epoch_time": GOAL},
-                       raw={"epochs": epochs, "logging, watch=default": logging, "logging, watch=none": without},
-                       note=f"the confusion matrix of every epoch; the ratio is that of a run of {RUN_EPOCHS} epochs")
+    return Measurement(
+        title=f"Watching, {what}",
+        rows=(
+            ("an epoch without panels", epoch, "s"),
+            ("losses and scores, an epoch", 1000 * losses, "ms"),
+            ("watch=default, an epoch", 1000 * each, "ms"),
+            ("watch=default, first and last epoch of a run more", once, "s"),
+        ),
+        ratios={"watch_default_epoch_time": 1 + cost / epoch},
+        goals={"watch_default_epoch_time": GOAL},
+        raw={"epochs": epochs, "logging, watch=default": logging, "logging, watch=none": without},
+        note=f"the confusion matrix of every epoch; the ratio is that of a run of {RUN_EPOCHS} epochs",
+    )

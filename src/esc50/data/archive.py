@@ -8,11 +8,13 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from esc50.data.audio import readable_suffixes
-from esc50.data.manifest import TABLE, Clip, read_table
+from esc50.data.clip import Clip
+from esc50.data.tables import TABLE, read_table
 from esc50.errors import DataError
 from esc50.files import write_atomically
 
@@ -22,8 +24,9 @@ TIMEOUTS = (10, 60)  # seconds: to be connected, to wait for more bytes
 NUM_NAMED = 3  # missing clips that an error names
 
 
-def prepare(root: str | Path, *, download_to: str | Path, archive: str | Path, url: str,
-            subset: str | None = None) -> tuple[Clip, ...]:
+def prepare(
+    root: str | Path, *, download_to: str | Path, archive: str | Path, url: str, subset: Literal["esc10"] | None = None
+) -> tuple[Clip, ...]:
     """The clips of a folder in ESC-50's layout (`root`/meta/esc50.csv, `root`/audio), every one of them there.
 
     Only where `root` is the folder `download_to` may anything be written: what is missing there is unpacked from the zip at
@@ -38,16 +41,23 @@ def prepare(root: str | Path, *, download_to: str | Path, archive: str | Path, u
                 _fetch(url, archive)
             _unpack(archive, root)
         except OSError as error:
-            raise DataError(f"could not put ESC-50 in place at {error.filename or root}: {error.strerror or error};"
-                            " make room there, or set paths.data to a folder that can be written to") from error
+            raise DataError(
+                f"could not put ESC-50 in place at {error.filename or root}: {error.strerror or error};"
+                " make room there, or set paths.data to a folder that can be written to"
+            ) from error
     clips = read_table(root, subset=subset)
     missing = missing_audio(clips)
     if missing:
         names = ", ".join(clip.filename for clip in missing[:NUM_NAMED])
-        advice = (f"{archive} does not hold them: delete it, so that it is fetched again" if own else
-                  f"copy them there, or leave data.root out and let ESC-50 be fetched to {download_to}")
-        raise DataError(f"{len(missing)} of the {len(clips)} clips that {root / TABLE} lists are missing or empty in"
-                        f" {root / 'audio'}, first {names}; {advice}")
+        advice = (
+            f"{archive} does not hold them: delete it, so that it is fetched again"
+            if own
+            else f"copy them there, or leave data.root out and let ESC-50 be fetched to {download_to}"
+        )
+        raise DataError(
+            f"{len(missing)} of the {len(clips)} clips that {root / TABLE} lists are missing or empty in"
+            f" {root / 'audio'}, first {names}; {advice}"
+        )
     return clips
 
 
@@ -76,8 +86,10 @@ def _fetch(url: str, archive: Path) -> None:
     import requests
 
     broken = f"the file at {archive} is not a whole zip and was to be replaced; " if archive.is_file() else ""
-    ways_out = (f"{broken}put the zip at {archive}, or give data.root=<folder that holds meta/ and audio/>, or take"
-                " data=synthetic, which needs no download")
+    ways_out = (
+        f"{broken}put the zip at {archive}, or give data.root=<folder that holds meta/ and audio/>, or take"
+        " data=synthetic, which needs no download"
+    )
     source = urlsplit(url)
     local = Path(url2pathname(source.path)) if source.scheme == "file" else None
     if local and not local.is_file():
@@ -92,8 +104,10 @@ def _fetch(url: str, archive: Path) -> None:
         except requests.RequestException as error:
             raise DataError(f"could not fetch {url}: {_reason(error)}; {ways_out}") from error
         if not _is_zip(temporary):
-            raise DataError(f"could not fetch {url}: the {temporary.stat().st_size} bytes that came are not a whole zip"
-                            f" archive; try again, or {ways_out}")
+            raise DataError(
+                f"could not fetch {url}: the {temporary.stat().st_size} bytes that came are not a whole zip"
+                f" archive; try again, or {ways_out}"
+            )
 
 
 def _download(url: str, path: Path) -> None:
@@ -114,8 +128,9 @@ def _download(url: str, path: Path) -> None:
     pooch.get_logger().setLevel(logging.WARNING)
     answers = []  # kept to be closed: pooch leaves the connection open when the download breaks
     with Bar(desc="fetching", unit="B", unit_scale=True, delay=0.5) as bar:
-        downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=4096, timeout=TIMEOUTS,
-                                          hooks={"response": lambda answer, **_: answers.append(answer)})
+        downloader = pooch.HTTPDownloader(
+            progressbar=bar, chunk_size=4096, timeout=TIMEOUTS, hooks={"response": lambda answer, **_: answers.append(answer)}
+        )
         try:
             pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=downloader)
         finally:
@@ -143,19 +158,22 @@ def _unpack(archive: Path, root: Path) -> None:
     from tqdm import tqdm
 
     with zipfile.ZipFile(archive) as file:
-        members = [(member, path) for member, path in _wanted(file, archive=archive)
-                   if not ((root / path).is_file() and (root / path).stat().st_size == member.file_size)]
+        members = [
+            (member, path)
+            for member, path in _wanted(file, archive=archive)
+            if not ((root / path).is_file() and (root / path).stat().st_size == member.file_size)
+        ]
         log.info("unpacking %d files of %s to %s", len(members), archive, root)
         total = sum(member.file_size for member, _ in members)
         with tqdm(total=total, desc="unpacking", unit="B", unit_scale=True, delay=0.5) as bar:
             for member, path in members:
                 try:
-                    with (write_atomically(root / path) as temporary, file.open(member) as packed,
-                          temporary.open("wb") as whole):
+                    with write_atomically(root / path) as temporary, file.open(member) as packed, temporary.open("wb") as whole:
                         shutil.copyfileobj(packed, whole)
                 except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-                    raise DataError(f"{archive}: {member.filename} is damaged ({error}); delete the zip, so that it is"
-                                    " fetched again") from error
+                    raise DataError(
+                        f"{archive}: {member.filename} is damaged ({error}); delete the zip, so that it is fetched again"
+                    ) from error
                 bar.update(member.file_size)
 
 
@@ -164,14 +182,17 @@ def _wanted(file: zipfile.ZipFile, *, archive: Path) -> list[tuple[zipfile.ZipIn
     for member in file.infolist():
         danger = _danger(member)
         if danger:
-            raise DataError(f"{archive}: refused, since the member {member.orig_filename!r} {danger}; nothing was"
-                            " unpacked, delete the zip and take it from where ESC-50 is published")
+            raise DataError(
+                f"{archive}: refused, since the member {member.orig_filename!r} {danger}; nothing was"
+                " unpacked, delete the zip and take it from where ESC-50 is published"
+            )
     # The top folder is named after repository and branch; it is whatever the table lies in.
     names = [PurePosixPath(name) for name in file.namelist()]
     tops = [name.parents[1] for name in names if name.parts[-2:] == TABLE.parts]
     if not tops:
-        raise DataError(f"{archive} holds no {TABLE.as_posix()}, so it is not the archive of ESC-50; delete it, so that"
-                        " it is fetched")
+        raise DataError(
+            f"{archive} holds no {TABLE.as_posix()}, so it is not the archive of ESC-50; delete it, so that it is fetched"
+        )
     top, suffixes = min(tops, key=lambda path: len(path.parts)), readable_suffixes()
     wanted = []
     for member in file.infolist():

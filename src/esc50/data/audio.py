@@ -37,8 +37,7 @@ def readable_suffixes() -> frozenset[str]:
     return frozenset(names | {".wave", ".aif", ".oga", ".opus"})
 
 
-def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, pad: str = "zero",
-         start: int = 0) -> np.ndarray:
+def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, pad: str = "zero", start: int = 0) -> np.ndarray:
     """Read a file as mono float32 `[time]` within -1..1 at `sample_rate` Hz.
 
     Channels are averaged, other rates are resampled with soxr (HQ), samples beyond full scale are clipped. With
@@ -70,14 +69,20 @@ def read(path: str | Path, *, sample_rate: int, num_samples: int | None = None, 
             data = file.read(max(0, frames), dtype="int16" if exact else "float32", always_2d=True)
     # TypeError: a file named .raw, whose rate nobody knows; UnicodeError: a name that is no UTF-8.
     except (RuntimeError, OSError, TypeError, UnicodeError) as error:
-        raise DataError(f"{path}: not readable as audio ({_reason(error)}); libsndfile reads WAV, FLAC, OGG, MP3, AIFF"
-                        " and others, convert it to one of these") from None
+        raise DataError(
+            f"{path}: not readable as audio ({_reason(error)}); libsndfile reads WAV, FLAC, OGG, MP3, AIFF"
+            " and others, convert it to one of these"
+        ) from None
     if len(data) == 0:
         raise DataError(f"{path}: holds no samples")
     if not exact and not np.isfinite(data).all():
         raise DataError(f"{path}: holds samples that are not finite")
-    waveform = resample(to_mono(data.astype(np.float32) * np.float32(1 / 32768) if exact else data, name=str(path)), rate,
-                        sample_rate, name=str(path))[ahead:]
+    waveform = resample(
+        to_mono(data.astype(np.float32) * np.float32(1 / 32768) if exact else data, name=str(path)),
+        rate,
+        sample_rate,
+        name=str(path),
+    )[ahead:]
     if len(waveform) == 0:
         raise DataError(f"{path}: nothing left from second {start / sample_rate:g} on")
     return waveform if num_samples is None else fit_length(waveform, num_samples, pad=pad)
@@ -158,8 +163,10 @@ def _check_length(path: Path) -> None:
         else:
             whole = head[:4] != b"OggS" or _last_ogg_page_is_whole(file, size)
     if not whole:
-        raise DataError(f"{path}: the header and the file size ({size} bytes) disagree about the length; the file is"
-                        " cut short or its header was never finished, write it again")
+        raise DataError(
+            f"{path}: the header and the file size ({size} bytes) disagree about the length; the file is"
+            " cut short or its header was never finished, write it again"
+        )
 
 
 def _chunks_fill(file: BinaryIO, size: int, layout: str, samples: bytes) -> bool:
@@ -181,5 +188,5 @@ def _chunks_fill(file: BinaryIO, size: int, layout: str, samples: bytes) -> bool
 def _last_ogg_page_is_whole(file: BinaryIO, size: int) -> bool:
     file.seek(max(0, size - LONGEST_OGG_PAGE))
     tail = file.read()
-    page = tail[tail.rfind(b"OggS"):]
+    page = tail[tail.rfind(b"OggS") :]
     return len(page) >= 27 and len(page) >= 27 + page[26] + sum(page[27 : 27 + page[26]])

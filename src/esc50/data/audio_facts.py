@@ -111,8 +111,12 @@ def _measure_samples(file) -> dict:
             energy += float(np.square(block).mean(axis=1).sum(dtype=np.float64))
             mono_energy += float(np.square(block.mean(axis=1)).sum(dtype=np.float64))
     return {
-        "encoding": f"{file.format} {file.subtype}", "sample_rate": rate, "channels": channels,
-        "num_samples": num_samples, "num_non_finite": num_non_finite, "peak": peak,
+        "encoding": f"{file.format} {file.subtype}",
+        "sample_rate": rate,
+        "channels": channels,
+        "num_samples": num_samples,
+        "num_non_finite": num_non_finite,
+        "peak": peak,
         "silent_share": num_quiet / num_windows if num_windows else 0.0,
         # Floats may exceed full scale and are cut there when read; decoders of lossy formats overshoot harmlessly.
         "is_clipped": runs.found or (file.subtype in {"FLOAT", "DOUBLE"} and peak > 1.0),

@@ -6,85 +6,24 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from esc50.data.audio_facts import AudioFacts, measure
+from esc50.data.checklist_facts import ClassCount, Facts, Group, Lengths
 from esc50.data.checklist_text import PROBLEM, WARNING, findings, to_text
+from esc50.data.clip import Clip, class_names
 from esc50.data.folds import NUM_FOLDS, Split, leaking_sources
-from esc50.data.manifest import Clip, class_names
 from esc50.errors import DataError
 
 log = logging.getLogger(__name__)
 
 MOSTLY_SILENT = 0.5  # a clip with a larger share of silent 10 ms windows is mostly silent
 
-Group = tuple[str, ...]  # filenames that belong together
 
-
-@dataclass(frozen=True, kw_only=True)
-class ClassCount:
-    """Clips of one class: all of them, per fold (1 to 5, in order), and per role of the split."""
-
-    name: str
-    target: int
-    clips: int
-    folds: tuple[int, ...]
-    roles: dict[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lengths:
-    """Lengths in seconds; `seconds` has one number for each readable clip that holds samples, in their order."""
-
-    min: float
-    median: float
-    max: float
-    most_common: float
-    num_other: int
-    seconds: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checklist:
-    """The state of a data set as plain data. Clips are named by their filename.
-
-    `unreadable` and `empty` map filename to reason. `byte_identical` holds groups of equal files, `content_identical`
-    groups of the same samples in files that differ (WAV and FLAC, or more digital silence at the end).
-    `sources_in_two_folds` and `sources_in_two_roles` map a source recording to the folds or roles of its takes.
-    """
-
-    root: str
-    protocol: str | None
-    num_clips: int
-    num_with_audio: int
-    classes: tuple[ClassCount, ...]
-    sources_in_two_folds: dict[str, list[int]]
-    sources_in_two_roles: dict[str, list[str]]
-    lengths: Lengths | None = None
-    sample_rate: int | None = None  # Hz, the rate that the project reads at, where it is known
-    sample_rates: dict[int, int]
-    channels: dict[int, int]
-    formats: dict[str, int]
-    unreadable: dict[str, str]
-    empty: dict[str, str]
-    non_finite: Group
-    silent: Group
-    mostly_silent: Group
-    mostly_silent_share: float
-    clipped: Group
-    channels_cancel: Group
-    byte_identical: tuple[Group, ...]
-    content_identical: tuple[Group, ...]
-    same_content_in_two_folds: tuple[Group, ...]
-    same_content_in_two_classes: tuple[Group, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether every clip that was looked at can be used; leaks and duplicates are warnings and leave this true."""
-        return not (self.unreadable or self.empty or self.non_finite)
+class Checklist(Facts):
+    """The facts with what they mean, in words."""
 
     @property
     def unusable(self) -> tuple[str, ...]:
@@ -112,8 +51,14 @@ class Checklist:
         return to_text(self)
 
 
-def inspect(clips: Sequence[Clip], *, split: Split | None = None, sample_rate: int | None = None,
-            num_workers: int | None = None, progress: bool = True) -> Checklist:
+def inspect(
+    clips: Sequence[Clip],
+    *,
+    split: Split | None = None,
+    sample_rate: int | None = None,
+    num_workers: int | None = None,
+    progress: bool = True,
+) -> Checklist:
     """Look at the table and, where it is there, at every file; nothing is changed and no broken file is an error.
 
     `split` adds counts per role, `sample_rate` (Hz) is the rate that clips will be read at. Files are read by
@@ -122,10 +67,10 @@ def inspect(clips: Sequence[Clip], *, split: Split | None = None, sample_rate: i
     clips = tuple(clips)
     assert clips
     with_audio = [clip for clip in clips if clip.path.is_file()]
-    facts = _measure_all(clips if with_audio else (), sample_rate=sample_rate, num_workers=num_workers,
-                         progress=progress)
-    unreadable = {name: fact.refusal for name, fact in facts.items()
-                  if fact.refusal and not fact.num_non_finite and not _is_empty(fact)}
+    facts = _measure_all(clips if with_audio else (), sample_rate=sample_rate, num_workers=num_workers, progress=progress)
+    unreadable = {
+        name: fact.refusal for name, fact in facts.items() if fact.refusal and not fact.num_non_finite and not _is_empty(fact)
+    }
     good = {name: fact for name, fact in facts.items() if fact.num_samples > 0 and name not in unreadable}
     mostly_silent = _names(good, lambda fact: fact.silent_share > MOSTLY_SILENT and not fact.is_silent)
     same_bytes = _groups(facts, lambda fact: fact.bytes_hash)
@@ -171,15 +116,23 @@ def check_clips(clips: Sequence[Clip], *, split: Split) -> None:
     checklist.refuse_unusable()
 
 
-def _measure_all(clips: Sequence[Clip], *, sample_rate: int | None, num_workers: int | None,
-                 progress: bool) -> dict[str, AudioFacts]:
+def _measure_all(
+    clips: Sequence[Clip], *, sample_rate: int | None, num_workers: int | None, progress: bool
+) -> dict[str, AudioFacts]:
     """Facts by filename. Threads suffice: libsndfile, hashing and numpy's loops let go of the interpreter's lock."""
+
     def measure_clip(clip: Clip) -> AudioFacts:
         return measure(clip.path, sample_rate=sample_rate)
 
     with ThreadPoolExecutor(num_workers or os.cpu_count()) as pool:
-        measured = tqdm(pool.map(measure_clip, clips), total=len(clips), desc="checking audio", unit="clip",
-                        leave=False, disable=not (progress and clips))
+        measured = tqdm(
+            pool.map(measure_clip, clips),
+            total=len(clips),
+            desc="checking audio",
+            unit="clip",
+            leave=False,
+            disable=not (progress and clips),
+        )
         return {clip.filename: fact for clip, fact in zip(clips, measured, strict=True)}
 
 
@@ -206,8 +159,15 @@ def _class_counts(clips: Sequence[Clip], roles: Mapping[str, Iterable[Clip]]) ->
     counts = []
     for target, name in enumerate(class_names(clips)):
         per_fold = tuple(folds[target, fold] for fold in range(1, NUM_FOLDS + 1))
-        counts.append(ClassCount(name=name, target=target, clips=sum(per_fold), folds=per_fold,
-                                 roles={role: of_role[target] for role, of_role in in_role.items()}))
+        counts.append(
+            ClassCount(
+                name=name,
+                target=target,
+                clips=sum(per_fold),
+                folds=per_fold,
+                roles={role: of_role[target] for role, of_role in in_role.items()},
+            )
+        )
     return tuple(counts)
 
 
@@ -225,8 +185,14 @@ def _lengths(seconds: Sequence[float]) -> Lengths | None:
     import numpy as np
 
     most_common, count = Counter(seconds).most_common(1)[0]
-    return Lengths(min=min(seconds), median=float(np.median(seconds)), max=max(seconds), most_common=most_common,
-                   num_other=len(seconds) - count, seconds=tuple(seconds))
+    return Lengths(
+        min=min(seconds),
+        median=float(np.median(seconds)),
+        max=max(seconds),
+        most_common=most_common,
+        num_other=len(seconds) - count,
+        seconds=tuple(seconds),
+    )
 
 
 def _plain(value):

@@ -2,12 +2,9 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from esc50.data.audio_facts import CLIPPED_RUN, SILENCE_DBFS
-
-if TYPE_CHECKING:
-    from esc50.data.checklist import Checklist
+from esc50.data.checklist_facts import Facts
 
 PROBLEM, WARNING, NOTE, FINE = "problem", "warning", "note", "ok"
 TEXT_WIDTH = 110
@@ -17,80 +14,102 @@ MAX_FILES = 10  # unreadable files that get a line of their own
 Finding = tuple[str, str]  # level, one line
 
 
-def findings(checklist: "Checklist") -> list[Finding]:
+def findings(facts: Facts) -> list[Finding]:
     """Every finding as (level, one line), the gravest first."""
-    found = [*_broken(checklist), *_doubtful_audio(checklist), *_duplicates(checklist), *_leaks(checklist),
-             *_balance(checklist), *_differences(checklist)]
+    found = [
+        *_broken(facts),
+        *_doubtful_audio(facts),
+        *_duplicates(facts),
+        *_leaks(facts),
+        *_balance(facts),
+        *_differences(facts),
+    ]
     levels = (PROBLEM, WARNING, NOTE, FINE)
     return sorted(found, key=lambda finding: levels.index(finding[0]))
 
 
-def _broken(checklist: "Checklist") -> Iterable[Finding]:
-    if not checklist.num_with_audio:
-        yield NOTE, f"no audio under {checklist.root}: only the table was checked"
+def _broken(facts: Facts) -> Iterable[Finding]:
+    if not facts.num_with_audio:
+        yield NOTE, f"no audio under {facts.root}: only the table was checked"
         return
-    unreadable = list(checklist.unreadable.items())
+    unreadable = list(facts.unreadable.items())
     yield from ((PROBLEM, f"{name}: {reason}") for name, reason in unreadable[:MAX_FILES])
     if len(unreadable) > MAX_FILES:
         yield PROBLEM, f"{len(unreadable) - MAX_FILES} more unreadable files"
-    if checklist.empty:
-        reasons = [f"{name} ({reason})" for name, reason in checklist.empty.items()]
+    if facts.empty:
+        reasons = [f"{name} ({reason})" for name, reason in facts.empty.items()]
         yield PROBLEM, f"{_count(reasons, 'clip')} without a sample: {_listed(reasons)}"
-    if checklist.non_finite:
-        yield PROBLEM, (f"{_count(checklist.non_finite, 'clip')} with samples that are NaN or infinite: "
-                        f"{_listed(checklist.non_finite)}")
-    if checklist.ok:
+    if facts.non_finite:
+        yield PROBLEM, (f"{_count(facts.non_finite, 'clip')} with samples that are NaN or infinite: {_listed(facts.non_finite)}")
+    if facts.ok:
         yield FINE, "every file is readable, holds samples, and all of them are finite"
 
 
-def _doubtful_audio(checklist: "Checklist") -> Iterable[Finding]:
-    if not checklist.num_with_audio:
+def _doubtful_audio(facts: Facts) -> Iterable[Finding]:
+    if not facts.num_with_audio:
         return
     silence = f"{SILENCE_DBFS:g} dBFS"
-    if checklist.silent:
-        yield WARNING, f"{_count(checklist.silent, 'silent clip')} (peak below {silence}): {_listed(checklist.silent)}"
+    if facts.silent:
+        yield WARNING, f"{_count(facts.silent, 'silent clip')} (peak below {silence}): {_listed(facts.silent)}"
     else:
         yield FINE, f"no clip is silent (peak below {silence})"
-    if checklist.clipped:
-        yield WARNING, (f"{_count(checklist.clipped, 'clipped clip')} ({CLIPPED_RUN} samples in a row at full scale, or"
-                        f" floats beyond it): {_listed(checklist.clipped)}")
+    if facts.clipped:
+        yield (
+            WARNING,
+            (
+                f"{_count(facts.clipped, 'clipped clip')} ({CLIPPED_RUN} samples in a row at full scale, or"
+                f" floats beyond it): {_listed(facts.clipped)}"
+            ),
+        )
     else:
         yield FINE, "no clip is clipped"
-    if checklist.channels_cancel:
-        yield WARNING, (f"{_count(checklist.channels_cancel, 'clip')} whose channels cancel each other when averaged: "
-                        f"{_listed(checklist.channels_cancel)}")
-    if checklist.mostly_silent:
-        yield NOTE, (f"{_count(checklist.mostly_silent, 'clip')} ({checklist.mostly_silent_share:.0%}) below {silence}"
-                     f" for more than half of the time: {_listed(checklist.mostly_silent)}")
+    if facts.channels_cancel:
+        yield (
+            WARNING,
+            (
+                f"{_count(facts.channels_cancel, 'clip')} whose channels cancel each other when averaged: "
+                f"{_listed(facts.channels_cancel)}"
+            ),
+        )
+    if facts.mostly_silent:
+        yield (
+            NOTE,
+            (
+                f"{_count(facts.mostly_silent, 'clip')} ({facts.mostly_silent_share:.0%}) below {silence}"
+                f" for more than half of the time: {_listed(facts.mostly_silent)}"
+            ),
+        )
 
 
-def _duplicates(checklist: "Checklist") -> Iterable[Finding]:
-    if not checklist.num_with_audio:
+def _duplicates(facts: Facts) -> Iterable[Finding]:
+    if not facts.num_with_audio:
         return
-    for groups, what in ((checklist.byte_identical, "of equal files"),
-                         (checklist.content_identical, "of equal sound in different files"),
-                         (checklist.same_content_in_two_folds, "of equal sound in two folds"),
-                         (checklist.same_content_in_two_classes, "of equal sound in two classes")):
+    for groups, what in (
+        (facts.byte_identical, "of equal files"),
+        (facts.content_identical, "of equal sound in different files"),
+        (facts.same_content_in_two_folds, "of equal sound in two folds"),
+        (facts.same_content_in_two_classes, "of equal sound in two classes"),
+    ):
         if groups:
             yield WARNING, f"{_count(groups, 'group')} {what}: {_listed([' = '.join(group) for group in groups])}"
-    if not checklist.byte_identical and not checklist.content_identical:
+    if not facts.byte_identical and not facts.content_identical:
         yield FINE, "no two clips hold the same sound"
 
 
-def _leaks(checklist: "Checklist") -> Iterable[Finding]:
-    sources = checklist.sources_in_two_folds
+def _leaks(facts: Facts) -> Iterable[Finding]:
+    sources = facts.sources_in_two_folds
     if sources:
         named = [f"{source} ({', '.join(map(str, folds))})" for source, folds in sources.items()]
         yield WARNING, f"{_count(named, 'source')} in more than one fold: {_listed(named)}"
     else:
         yield FINE, "no source lies in two folds"
-    if checklist.sources_in_two_roles:
-        named = [f"{source} ({', '.join(roles)})" for source, roles in checklist.sources_in_two_roles.items()]
+    if facts.sources_in_two_roles:
+        named = [f"{source} ({', '.join(roles)})" for source, roles in facts.sources_in_two_roles.items()]
         yield WARNING, f"{_count(named, 'source')} on more than one side of this split: {_listed(named)}"
 
 
-def _balance(checklist: "Checklist") -> Iterable[Finding]:
-    classes = checklist.classes
+def _balance(facts: Facts) -> Iterable[Finding]:
+    classes = facts.classes
     fewest, most = (pick(classes, key=lambda of: of.clips) for pick in (min, max))
     used = [i for i in range(len(classes[0].folds)) if any(of.folds[i] for of in classes)]
     cells = {of.folds[i] for of in classes for i in used}
@@ -109,37 +128,39 @@ def _balance(checklist: "Checklist") -> Iterable[Finding]:
             yield WARNING, f"{_count(absent, 'class')} without a clip in {role}: {_listed(absent)}"
 
 
-def _differences(checklist: "Checklist") -> Iterable[Finding]:
-    lengths = checklist.lengths
+def _differences(facts: Facts) -> Iterable[Finding]:
+    lengths = facts.lengths
     if lengths and lengths.num_other:
-        yield NOTE, (f"{_count(lengths.num_other, 'clip')} of another length than {lengths.most_common:.3f} s, padded"
-                     " or cut when read")
-    wanted = checklist.sample_rate or next(iter(checklist.sample_rates), None)
-    other = sum(count for rate, count in checklist.sample_rates.items() if rate != wanted)
+        yield (
+            NOTE,
+            (f"{_count(lengths.num_other, 'clip')} of another length than {lengths.most_common:.3f} s, padded or cut when read"),
+        )
+    wanted = facts.sample_rate or next(iter(facts.sample_rates), None)
+    other = sum(count for rate, count in facts.sample_rates.items() if rate != wanted)
     if other:
         yield NOTE, f"{_count(other, 'clip')} not at {wanted} Hz, resampled when read"
-    several = sum(count for channels, count in checklist.channels.items() if channels > 1)
+    several = sum(count for channels, count in facts.channels.items() if channels > 1)
     if several:
         yield NOTE, f"{_count(several, 'clip')} with several channels, averaged when read"
 
 
-def to_text(checklist: "Checklist") -> str:
+def to_text(facts: Facts) -> str:
     """Heading, one row a class, what the audio is, findings; plain ASCII marks, so that any terminal shows them."""
-    sizes = {role: sum(of.roles[role] for of in checklist.classes) for role in checklist.classes[0].roles}
-    heading = f"{_count(checklist.num_clips, 'clip')} in {_count(checklist.classes, 'class')} under {checklist.root}"
-    if checklist.protocol:
+    sizes = {role: sum(of.roles[role] for of in facts.classes) for role in facts.classes[0].roles}
+    heading = f"{_count(facts.num_clips, 'clip')} in {_count(facts.classes, 'class')} under {facts.root}"
+    if facts.protocol:
         in_roles = ", ".join(f"{size} {role}" for role, size in sizes.items() if size)
-        heading += f"\nsplit={checklist.protocol}: {in_roles}"
-    lines = [_wrapped(f"{level:>8}  {text}") for level, text in findings(checklist)]
-    return "\n\n".join([heading, _class_table(checklist), *_audio_lines(checklist), "\n".join(lines)])
+        heading += f"\nsplit={facts.protocol}: {in_roles}"
+    lines = [_wrapped(f"{level:>8}  {text}") for level, text in findings(facts)]
+    return "\n\n".join([heading, _class_table(facts), *_audio_lines(facts), "\n".join(lines)])
 
 
 def _wrapped(line: str) -> str:
     return textwrap.fill(line, TEXT_WIDTH, subsequent_indent=" " * 10, break_long_words=False, break_on_hyphens=False)
 
 
-def _class_table(checklist: "Checklist") -> str:
-    classes = checklist.classes
+def _class_table(facts: Facts) -> str:
+    classes = facts.classes
     roles = [role for role in classes[0].roles if any(of.roles[role] for of in classes)]
     folds = [f"fold {fold}" for fold in range(1, len(classes[0].folds) + 1)]
     rows = [("", "class", "clips", *folds, *roles)]
@@ -150,26 +171,37 @@ def _class_table(checklist: "Checklist") -> str:
     gaps = ["  " if i not in (3, 3 + len(folds)) else "    " for i in range(len(widths))]
     lines = []
     for row in texts:
-        cells = [cell.ljust(width) if i == 1 else cell.rjust(width)
-                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.ljust(width) if i == 1 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("".join(gap + cell for gap, cell in zip(gaps, cells, strict=True)))
     rule = "  " + "-" * (max(map(len, lines)) - 2)
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
 
 
-def _audio_lines(checklist: "Checklist") -> list[str]:
-    if not checklist.lengths:
+def _audio_lines(facts: Facts) -> list[str]:
+    if not facts.lengths:
         return []
-    lengths = checklist.lengths
+    lengths = facts.lengths
     num_common = len(lengths.seconds) - lengths.num_other
     rows = [
-        ("audio", f"{checklist.num_with_audio} of {_count(checklist.num_clips, 'clip')}"),
-        ("length", f"{lengths.min:.3f} to {lengths.max:.3f} s, median {lengths.median:.3f} s; {num_common} of"
-                   f" {len(lengths.seconds)} are {lengths.most_common:.3f} s"),
-        ("rate", _counted({f"{rate} Hz": count for rate, count in checklist.sample_rates.items()})),
-        ("channels", _counted({{1: "mono", 2: "stereo"}.get(channels, f"{channels} channels"): count
-                               for channels, count in checklist.channels.items()})),
-        ("format", _counted(checklist.formats)),
+        ("audio", f"{facts.num_with_audio} of {_count(facts.num_clips, 'clip')}"),
+        (
+            "length",
+            f"{lengths.min:.3f} to {lengths.max:.3f} s, median {lengths.median:.3f} s; {num_common} of"
+            f" {len(lengths.seconds)} are {lengths.most_common:.3f} s",
+        ),
+        ("rate", _counted({f"{rate} Hz": count for rate, count in facts.sample_rates.items()})),
+        (
+            "channels",
+            _counted(
+                {
+                    {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels"): count
+                    for channels, count in facts.channels.items()
+                }
+            ),
+        ),
+        ("format", _counted(facts.formats)),
     ]
     return ["\n".join(f"{name:>8}  {text}" for name, text in rows)]
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from esc50.data.manifest import Clip, read_rows
+from esc50.data.clip import Clip
+from esc50.data.tables import read_rows
 from esc50.errors import DataError
 from esc50.files import write_atomically
 
@@ -53,8 +54,10 @@ def make_split(clips: Sequence[Clip], *, protocol: str, fold: int) -> Split:
     empty = [role for role, clips_of_role in split.roles().items() if wanted[role] and not clips_of_role]
     if empty:
         present = sorted({clip.fold for clip in clips})
-        raise DataError(f"no clips for {' and '.join(empty)} with fold={fold} split={protocol}: the data has clips in"
-                        f" the folds {present}; choose another fold or another split")
+        raise DataError(
+            f"no clips for {' and '.join(empty)} with fold={fold} split={protocol}: the data has clips in"
+            f" the folds {present}; choose another fold or another split"
+        )
     return split
 
 
@@ -84,9 +87,11 @@ def assign_folds(clips: Sequence[Clip], *, seed: int) -> list[int]:
         of_source[clip.source][clip.category] += 1
     sources = sorted(of_source)  # which fold a source lands in must not depend on the order of the listing
     if len(sources) < NUM_FOLDS:
-        raise DataError(f"{len(clips)} clips come from {len(sources)} sources; five folds need at least {NUM_FOLDS};"
-                        " files of one name in two folders count as one source; if these are separate recordings, rename them,"
-                        " change data.source_pattern, or give data.folds_csv")
+        raise DataError(
+            f"{len(clips)} clips come from {len(sources)} sources; five folds need at least {NUM_FOLDS};"
+            " files of one name in two folders count as one source; if these are separate recordings, rename them,"
+            " change data.source_pattern, or give data.folds_csv"
+        )
     random.Random(seed).shuffle(sources)
     num_sources = Counter(category for content in of_source.values() for category in content)
 
@@ -103,11 +108,11 @@ def assign_folds(clips: Sequence[Clip], *, seed: int) -> list[int]:
     folds = [fold_of[clip.source] for clip in clips]
     everywhere = set.intersection(*(set(here) for here in filled))
     if few := sorted({clip.category for clip in clips} - everywhere):
-        log.warning("some folds have none of these classes, which need %d sources or more: %s", NUM_FOLDS,
-                    ", ".join(few))
+        log.warning("some folds have none of these classes, which need %d sources or more: %s", NUM_FOLDS, ", ".join(few))
     assert not leaking_sources([replace(clip, fold=fold) for clip, fold in zip(clips, folds, strict=True)])
-    log.info("folds by source: %d sources, no source in two folds, clips per fold %s", len(sources),
-             [here.total() for here in filled])
+    log.info(
+        "folds by source: %d sources, no source in two folds, clips per fold %s", len(sources), [here.total() for here in filled]
+    )
     return folds
 
 

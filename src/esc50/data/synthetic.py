@@ -1,7 +1,5 @@
 """Write a small procedural data set in ESC-50's own layout: the data that is always there."""
 
-import csv
-import io
 import json
 import logging
 import os
@@ -10,59 +8,40 @@ import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
+from esc50.config.kinds import Count, PositiveInt
 from esc50.data.audio import to_int16
-from esc50.data.folds import NUM_FOLDS
-from esc50.data.manifest import COLUMNS, TABLE, Clip, read_table
-from esc50.data.synthetic_sounds import LOWEST_SAMPLE_RATE, PATTERNS, draw_voice, render
-from esc50.errors import ConfigError, DataError
+from esc50.data.clip import Clip
+from esc50.data.synthetic_plan import Parameters, Planned, check, plan, table
+from esc50.data.synthetic_sounds import PATTERNS, draw_voice, render
+from esc50.data.tables import TABLE, read_table
+from esc50.errors import DataError
 
 log = logging.getLogger(__name__)
 
 MARKER = "synthetic.json"
-VERSION = 1  # raise it when the sounds change: folders written before are then written anew
-TAKES = (2, 1, 1)  # takes a source, in turn: like ESC-50, most sources give one clip
-FIRST_SOURCE = 100_000
-SHORTEST_SECONDS = 0.25
 WAV_HEADER_BYTES = 44
 # Below this much sound, starting processes takes longer than they save: 32 clips of five seconds.
 SECONDS_WORTH_PROCESSES = 160.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Parameters:
-    num_classes: int
-    num_clips: int
-    seconds: float
-    sample_rate: int  # Hz
-    seed: int
-    version: int = VERSION
-
-    @property
-    def num_samples(self) -> int:
-        return round(self.seconds * self.sample_rate)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Planned:
-    fold: int
-    source: int
-    take: str
-    target: int
-
-    @property
-    def filename(self) -> str:
-        return f"{self.fold}-{self.source}-{self.take}-{self.target}.wav"
-
-
-def prepare(root: str | Path, *, num_classes: int = 10, num_clips: int = 400, seconds: float = 5.0,
-            sample_rate: int = 44100, seed: int = 0) -> tuple[Clip, ...]:
+def prepare(
+    root: str | Path,
+    *,
+    num_classes: Annotated[int, Field(ge=2, le=10)] = 10,
+    num_clips: PositiveInt = 400,
+    seconds: Annotated[float, Field(ge=0.25)] = 5.0,
+    sample_rate: Annotated[int, Field(ge=8000)] = 44100,
+    seed: Count = 0,
+) -> tuple[Clip, ...]:
     """Write `root`/meta/esc50.csv and `root`/audio/{fold}-{source}-{take}-{target}.wav once, and read the table back.
 
     Mono 16-bit PCM of `seconds` at `sample_rate` Hz. Each of the 5 folds holds equally many clips of each class, so
@@ -74,9 +53,10 @@ def prepare(root: str | Path, *, num_classes: int = 10, num_clips: int = 400, se
     other parameters, or with files missing, is replaced. Raises ConfigError for impossible parameters, DataError for a
     folder that holds anything else.
     """
-    parameters = _Parameters(num_classes=num_classes, num_clips=num_clips, seconds=float(seconds),
-                             sample_rate=sample_rate, seed=seed)
-    _check(parameters)
+    parameters = Parameters(
+        num_classes=num_classes, num_clips=num_clips, seconds=float(seconds), sample_rate=sample_rate, seed=seed
+    )
+    check(parameters)
     root = Path(root)
     place = root.resolve()  # a link to a folder on another disk stays a link
     try:
@@ -84,49 +64,11 @@ def prepare(root: str | Path, *, num_classes: int = 10, num_clips: int = 400, se
             _check_replaceable(place)
             _write(place, parameters)
     except OSError as error:
-        raise DataError(f"cannot write synthetic data to {root} ({error.strerror or error}); make room or rights there,"
-                        " or choose another data.root") from error
+        raise DataError(
+            f"cannot write synthetic data to {root} ({error.strerror or error}); make room or rights there,"
+            " or choose another data.root"
+        ) from error
     return read_table(root)
-
-
-def _check(parameters: _Parameters) -> None:
-    p, problems = parameters, []
-    if not 2 <= p.num_classes <= len(PATTERNS):
-        problems.append(f"data.num_classes is {p.num_classes}, it should be 2 to {len(PATTERNS)}")
-    elif p.num_clips < 1 or p.num_clips % (NUM_FOLDS * p.num_classes):
-        step = NUM_FOLDS * p.num_classes
-        problems.append(f"data.num_clips is {p.num_clips}, it should be a multiple of {step} ({NUM_FOLDS} folds x"
-                        f" {p.num_classes} classes), such as {max(1, round(p.num_clips / step)) * step}")
-    if not SHORTEST_SECONDS <= p.seconds < float("inf"):
-        problems.append(f"data.seconds is {p.seconds}, it should be at least {SHORTEST_SECONDS}")
-    if p.sample_rate < LOWEST_SAMPLE_RATE:
-        problems.append(f"data.sample_rate is {p.sample_rate} Hz, it should be at least {LOWEST_SAMPLE_RATE}")
-    if p.seed < 0:
-        problems.append(f"data.seed is {p.seed}, it should be 0 or more")
-    if problems:
-        raise ConfigError("; ".join(problems))
-
-
-def _plan(parameters: _Parameters) -> list[_Planned]:
-    planned, source = [], FIRST_SOURCE
-    for fold in range(1, NUM_FOLDS + 1):
-        for target in range(parameters.num_classes):
-            left, turn = parameters.num_clips // (NUM_FOLDS * parameters.num_classes), 0
-            while left:
-                num_takes = min(left, TAKES[turn % len(TAKES)])
-                planned += [_Planned(fold=fold, source=source, take=take, target=target)
-                            for take in "ABC"[:num_takes]]
-                left, turn, source = left - num_takes, turn + 1, source + 1
-    return planned
-
-
-def _table(planned: Sequence[_Planned], num_classes: int) -> str:
-    names, text = list(PATTERNS), io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((clip.filename, clip.fold, clip.target, names[clip.target], clip.target < num_classes / 2,
-                      clip.source, clip.take) for clip in planned)
-    return text.getvalue()
 
 
 def _read_marker(place: Path) -> tuple[dict, set[str]] | None:
@@ -138,14 +80,15 @@ def _read_marker(place: Path) -> tuple[dict, set[str]] | None:
         return None
 
 
-def _is_complete(place: Path, parameters: _Parameters) -> bool:
+def _is_complete(place: Path, parameters: Parameters) -> bool:
     marker = _read_marker(place)
     if marker is None or marker[0] != asdict(parameters):
         return False
-    planned, size = _plan(parameters), WAV_HEADER_BYTES + 2 * parameters.num_samples
+    planned, size = plan(parameters), WAV_HEADER_BYTES + 2 * parameters.num_samples
     try:
-        return ((place / TABLE).read_text(encoding="utf-8") == _table(planned, parameters.num_classes)
-                and all((place / "audio" / clip.filename).stat().st_size == size for clip in planned))
+        return (place / TABLE).read_text(encoding="utf-8") == table(planned, parameters.num_classes) and all(
+            (place / "audio" / clip.filename).stat().st_size == size for clip in planned
+        )
     except FileNotFoundError:
         return False
 
@@ -156,29 +99,29 @@ def _check_replaceable(place: Path) -> None:
         return
     if not place.is_dir():
         raise DataError(f"{place} is a file; synthetic data needs a folder, choose another data.root")
-    found = {path.relative_to(place).as_posix() for path in place.rglob("*")
-             if path.is_file() and not path.name.startswith(".")}
+    found = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file() and not path.name.startswith(".")}
     marker = _read_marker(place)
     foreign = sorted(found if marker is None else found - marker[1] - {MARKER})
     if foreign:
-        raise DataError(f"{place} holds files that are not part of a synthetic data set, such as {foreign[0]}; nothing"
-                        " was overwritten, choose another data.root or move them away")
+        raise DataError(
+            f"{place} holds files that are not part of a synthetic data set, such as {foreign[0]}; nothing"
+            " was overwritten, choose another data.root or move them away"
+        )
 
 
-def _write(place: Path, parameters: _Parameters) -> None:
+def _write(place: Path, parameters: Parameters) -> None:
     """Write into a hidden folder beside `place`, then let it take that place."""
     staging = _sibling(place, "part")
-    planned = _plan(parameters)
+    planned = plan(parameters)
     log.info("writing %d synthetic clips to %s", len(planned), place)
     try:
         (staging / "audio").mkdir(parents=True)
         (staging / TABLE).parent.mkdir()
-        (staging / TABLE).write_text(_table(planned, parameters.num_classes), encoding="utf-8", newline="\n")
+        (staging / TABLE).write_text(table(planned, parameters.num_classes), encoding="utf-8", newline="\n")
         files = [TABLE.as_posix(), *(f"audio/{clip.filename}" for clip in planned)]
         marker = {"parameters": asdict(parameters), "files": files}
         (staging / MARKER).write_text(json.dumps(marker, indent=1) + "\n", encoding="utf-8")
-        _write_clips(planned, partial(_write_clip, folder=staging / "audio", parameters=parameters),
-                     seconds=parameters.seconds)
+        _write_clips(planned, partial(_write_clip, folder=staging / "audio", parameters=parameters), seconds=parameters.seconds)
         _install(staging, place, parameters)
     finally:
         shutil.rmtree(staging, ignore_errors=True)  # gone already where all went well
@@ -188,7 +131,7 @@ def _sibling(place: Path, suffix: str) -> Path:
     return place.with_name(f".{place.name}.{os.getpid()}-{secrets.token_hex(4)}.{suffix}")
 
 
-def _write_clips(planned: Sequence[_Planned], write: Callable[[_Planned], None], *, seconds: float) -> None:
+def _write_clips(planned: Sequence[Planned], write: Callable[[Planned], None], *, seconds: float) -> None:
     from tqdm import tqdm
 
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -209,19 +152,24 @@ def _write_clips(planned: Sequence[_Planned], write: Callable[[_Planned], None],
             raise
 
 
-def _write_clip(clip: _Planned, *, folder: Path, parameters: _Parameters) -> None:
+def _write_clip(clip: Planned, *, folder: Path, parameters: Parameters) -> None:
     import soundfile
 
     # Spawn keys, unlike sums, give every source and every take a stream of its own.
     of_source = np.random.SeedSequence(parameters.seed, spawn_key=(clip.source,))
     of_take = np.random.SeedSequence(parameters.seed, spawn_key=(clip.source, ord(clip.take)))
     pattern = list(PATTERNS.values())[clip.target]
-    waveform = render(pattern, draw_voice(np.random.default_rng(of_source)), np.random.default_rng(of_take),
-                      num_samples=parameters.num_samples, sample_rate=parameters.sample_rate)
+    waveform = render(
+        pattern,
+        draw_voice(np.random.default_rng(of_source)),
+        np.random.default_rng(of_take),
+        num_samples=parameters.num_samples,
+        sample_rate=parameters.sample_rate,
+    )
     soundfile.write(folder / clip.filename, to_int16(waveform), parameters.sample_rate, subtype="PCM_16")
 
 
-def _install(staging: Path, place: Path, parameters: _Parameters) -> None:
+def _install(staging: Path, place: Path, parameters: Parameters) -> None:
     """Move `staging` to `place`. Where another process was faster with the same set, its folder is used."""
     if place.exists() and not _is_complete(place, parameters):
         _check_replaceable(place)

@@ -46,8 +46,7 @@ def _draw_colour(rng: Generator, *, spread: float) -> tuple[np.ndarray, np.ndarr
     return frequencies, tilt + rng.normal(0.0, spread, len(frequencies))
 
 
-def coloured_noise(rng: Generator, num_samples: int, *, sample_rate: int,
-                   colour: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def coloured_noise(rng: Generator, num_samples: int, *, sample_rate: int, colour: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Gaussian float32 noise `[time]` of root mean square 1, with the spectrum that `colour` (Hz, dB) draws."""
     frequencies = np.fft.rfftfreq(num_samples, 1 / sample_rate)
     # Single precision is half the work, and far finer than 16 bit.
@@ -59,7 +58,7 @@ def coloured_noise(rng: Generator, num_samples: int, *, sample_rate: int,
 
 def _tone(voice: Voice, octaves: np.ndarray | float, num_samples: int, *, sample_rate: int) -> np.ndarray:
     """Overtones that follow the pitch curve, each as loud as the voice's colour says; root mean square 1."""
-    frequency = np.broadcast_to(voice.pitch * 2.0**np.asarray(octaves), num_samples)
+    frequency = np.broadcast_to(voice.pitch * 2.0 ** np.asarray(octaves), num_samples)
     phase = np.cumsum(frequency) / sample_rate  # cycles
     log_frequencies, levels = np.log(voice.colour[0]), np.clip(voice.colour[1], -12.0, 12.0)
     tone, power = np.zeros(num_samples, np.float32), 0.0
@@ -94,8 +93,7 @@ def render(pattern: Pattern, voice: Voice, rng: Generator, *, num_samples: int, 
     return mixture / np.abs(mixture).max() * 10 ** (rng.uniform(-20.0, -1.0) / 20)
 
 
-def _events(rng: Generator, time: np.ndarray, onsets: np.ndarray, *, decay: np.ndarray,
-            amplitudes: np.ndarray) -> np.ndarray:
+def _events(rng: Generator, time: np.ndarray, onsets: np.ndarray, *, decay: np.ndarray, amplitudes: np.ndarray) -> np.ndarray:
     """Sharp attacks at `onsets` (seconds), each dying away with its `decay` (seconds to 1/e); the loudest counts."""
     envelope = np.zeros(len(time))
     sample_rate = 1 / (time[1] - time[0])
@@ -123,8 +121,9 @@ def siren(rng, time):
 def crackling_fire(rng, time):
     """Clicks at random moments with random loudness."""
     num = rng.poisson(rng.uniform(8.0, 16.0) * time[-1]) + 3
-    return _events(rng, time, rng.uniform(0.0, time[-1], num), decay=rng.uniform(0.008, 0.03, num),
-                   amplitudes=rng.uniform(0.2, 1.0, num)), 0.0
+    return _events(
+        rng, time, rng.uniform(0.0, time[-1], num), decay=rng.uniform(0.008, 0.03, num), amplitudes=rng.uniform(0.2, 1.0, num)
+    ), 0.0
 
 
 def engine(rng, time):
@@ -136,8 +135,9 @@ def engine(rng, time):
 def church_bells(rng, time):
     """Strokes that ring for long."""
     onsets = _regular(rng, time, rng.uniform(0.7, 1.4), jitter=0.1)
-    return _events(rng, time, onsets, decay=np.full(len(onsets), rng.uniform(0.2, 0.5)),
-                   amplitudes=rng.uniform(0.6, 1.0, len(onsets))), 0.0
+    return _events(
+        rng, time, onsets, decay=np.full(len(onsets), rng.uniform(0.2, 0.5)), amplitudes=rng.uniform(0.6, 1.0, len(onsets))
+    ), 0.0
 
 
 def sea_waves(rng, time):
@@ -156,15 +156,21 @@ def door_knock(rng, time):
     """Groups of a few quick dull blows."""
     spacing, groups = rng.uniform(0.1, 0.16), _regular(rng, time, rng.uniform(0.9, 1.4), jitter=0.1)
     onsets = np.concatenate([group + spacing * np.arange(rng.integers(3, 6)) for group in groups])
-    return _events(rng, time, onsets, decay=np.full(len(onsets), rng.uniform(0.02, 0.04)),
-                   amplitudes=rng.uniform(0.6, 1.0, len(onsets))), 0.0
+    return _events(
+        rng, time, onsets, decay=np.full(len(onsets), rng.uniform(0.02, 0.04)), amplitudes=rng.uniform(0.6, 1.0, len(onsets))
+    ), 0.0
 
 
 def clock_tick(rng, time):
     """Single ticks at a steady rate."""
     onsets = _regular(rng, time, rng.uniform(0.25, 0.45))
-    return _events(rng, time, onsets, decay=np.full(len(onsets), rng.uniform(0.015, 0.035)),
-                   amplitudes=np.resize(rng.uniform(0.6, 1.0, 2), len(onsets))), 0.0
+    return _events(
+        rng,
+        time,
+        onsets,
+        decay=np.full(len(onsets), rng.uniform(0.015, 0.035)),
+        amplitudes=np.resize(rng.uniform(0.6, 1.0, 2), len(onsets)),
+    ), 0.0
 
 
 def _calls(rng: Generator, time: np.ndarray, *, direction: int) -> tuple[np.ndarray, np.ndarray]:
@@ -193,5 +199,18 @@ def dog(rng, time):
 
 
 # In the order of their targets. A data set with few classes takes the first ones.
-PATTERNS: dict[str, Pattern] = {pattern.__name__: pattern for pattern in (
-    siren, crackling_fire, engine, church_bells, sea_waves, clock_alarm, door_knock, clock_tick, chirping_birds, dog)}
+PATTERNS: dict[str, Pattern] = {
+    pattern.__name__: pattern
+    for pattern in (
+        siren,
+        crackling_fire,
+        engine,
+        church_bells,
+        sea_waves,
+        clock_alarm,
+        door_knock,
+        clock_tick,
+        chirping_birds,
+        dog,
+    )
+}

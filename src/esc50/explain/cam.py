@@ -16,8 +16,9 @@ from esc50.training.task import Classifier
 MAX_NAMED = 12  # layers that an error lists
 
 
-def grad_cam(model: nn.Module, x: Tensor, targets: Sequence[int] | Tensor | None = None, *,
-             layer: str | None = None) -> np.ndarray:
+def grad_cam(
+    model: nn.Module, x: Tensor, targets: Sequence[int] | Tensor | None = None, *, layer: str | None = None
+) -> np.ndarray:
     """Grad-CAM (Selvaraju et al. 2017, arXiv 1610.02391) of each clip for the class `targets`, `[batch]` (None: the
     predicted one), in the input's resolution.
 
@@ -70,8 +71,11 @@ def _feature_maps(model: nn.Module, x: Tensor) -> tuple[dict[str, None], Tensor]
             found.pop(name, None)
             found[name] = None
 
-    handles = [module.register_forward_hook(lambda module, inputs, output, name=name: note(name, output))
-               for name, module in model.named_modules() if name]
+    handles = [
+        module.register_forward_hook(lambda module, inputs, output, name=name: note(name, output))
+        for name, module in model.named_modules()
+        if name
+    ]
     try:
         logits = model(x)["logits"]
     finally:
@@ -83,8 +87,13 @@ def _feature_maps(model: nn.Module, x: Tensor) -> tuple[dict[str, None], Tensor]
 def _is_feature_map(output: object, x: Tensor) -> bool:
     """`[batch, channels, height, width]` with more than one place, or for waveforms `[batch, channels, time]` too."""
     dims = (3, 4) if x.dim() == 2 else (4,)
-    return (isinstance(output, Tensor) and output.is_floating_point() and output.dim() in dims
-            and output.shape[0] == x.shape[0] and output.shape[2:].numel() > 1)
+    return (
+        isinstance(output, Tensor)
+        and output.is_floating_point()
+        and output.dim() in dims
+        and output.shape[0] == x.shape[0]
+        and output.shape[2:].numel() > 1
+    )
 
 
 def _chosen(names: Sequence[str] | dict[str, None], layer: str | None) -> str:
@@ -92,22 +101,29 @@ def _chosen(names: Sequence[str] | dict[str, None], layer: str | None) -> str:
     if layer in names:
         return layer
     if not names:
-        raise ConfigError("this model makes no feature map with places in time or frequency, so there is no map of where it"
-                          " looks")
+        raise ConfigError(
+            "this model makes no feature map with places in time or frequency, so there is no map of where it looks"
+        )
     if layer is None:
         return names[-1]
     near = difflib.get_close_matches(layer, names, n=1)
     more = f" and {len(names) - MAX_NAMED} before them" if len(names) > MAX_NAMED else ""
-    raise ConfigError(f"layer={layer}: the model has no layer of that name that makes a feature map;"
-                      f"{f' did you mean {near[0]}?' if near else ''} wanted null (the last one) or one of"
-                      f" {', '.join(reversed(names[-MAX_NAMED:]))}{more}")
+    raise ConfigError(
+        f"layer={layer}: the model has no layer of that name that makes a feature map;"
+        f"{f' did you mean {near[0]}?' if near else ''} wanted null (the last one) or one of"
+        f" {', '.join(reversed(names[-MAX_NAMED:]))}{more}"
+    )
 
 
 def _spread(coarse: Tensor, x: Tensor) -> np.ndarray:
     """A layer's map `[batch, 1, ...]` at the size of the input, divided by each clip's maximum."""
     size = x.shape[-2:] if x.dim() == 4 else (1, x.shape[-1])
-    maps = F.interpolate(coarse.reshape(len(x), 1, *coarse.shape[2:]) if coarse.dim() == 4 else coarse[:, :, None],
-                         size=tuple(size), mode="bilinear", align_corners=False)
+    maps = F.interpolate(
+        coarse.reshape(len(x), 1, *coarse.shape[2:]) if coarse.dim() == 4 else coarse[:, :, None],
+        size=tuple(size),
+        mode="bilinear",
+        align_corners=False,
+    )
     maps = maps.float().nan_to_num(nan=0.0, posinf=0.0)  # of a diverged model: it speaks for nothing
     highest = maps.amax(dim=(1, 2, 3), keepdim=True)
     maps = torch.where(highest > 0, maps / highest, 0.0)

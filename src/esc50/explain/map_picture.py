@@ -61,9 +61,19 @@ def draw_maps(clips: Sequence[ExplainedClip], recipe: Recipe) -> "Figure":
     figure.set_layout_engine("none")  # all sizes are known; to search for them would double the time
     inner = WIDTH - LEFT - SCALES
     gap = WAVEFORM_GAP if reads_samples else GAP
-    panels = figure.subplots(len(clips), 2, squeeze=False, gridspec_kw={
-        "left": LEFT / WIDTH, "right": 1 - SCALES / WIDTH, "bottom": BELOW / height, "top": 1 - ABOVE / height,
-        "wspace": 2 * gap / (inner - gap), "hspace": ABOVE / (ROW - ABOVE)})
+    panels = figure.subplots(
+        len(clips),
+        2,
+        squeeze=False,
+        gridspec_kw={
+            "left": LEFT / WIDTH,
+            "right": 1 - SCALES / WIDTH,
+            "bottom": BELOW / height,
+            "top": 1 - ABOVE / height,
+            "wspace": 2 * gap / (inner - gap),
+            "hspace": ABOVE / (ROW - ABOVE),
+        },
+    )
     for row, (clip, (left, right)) in enumerate(zip(clips, panels, strict=True)):
         picture = _below_loudest(stored_picture(clip.stored, recipe))
         image = draw_spectrogram(left, picture, floor=-RANGE_DB, ceiling=0.0)
@@ -80,8 +90,9 @@ def draw_maps(clips: Sequence[ExplainedClip], recipe: Recipe) -> "Figure":
         axes.set_xlabel("time in seconds", fontsize=9)
     scales = {"dB from the loudest": image, "speaks for the class (1: most)": ScalarMappable(cmap=colormaps[MAP_COLORS])}
     for number, (label, colors) in enumerate(scales.items()):
-        bar = figure.add_axes(((WIDTH - SCALES + 0.15 + number * SCALES / 2) / WIDTH, BELOW / height, 0.12 / WIDTH,
-                               (ROW - ABOVE) / height))
+        bar = figure.add_axes(
+            ((WIDTH - SCALES + 0.15 + number * SCALES / 2) / WIDTH, BELOW / height, 0.12 / WIDTH, (ROW - ABOVE) / height)
+        )
         figure.colorbar(colors, cax=bar)
         bar.tick_params(labelsize=8)
         bar.set_ylabel(label, fontsize=9)
@@ -93,14 +104,19 @@ def stored_picture(stored: np.ndarray, recipe: Recipe) -> Picture:
     if not recipe.keeps_images:
         return picture_of(stored.astype(np.float32) / 32768, recipe)
     mel = recipe.mel
-    return Picture(decibels=to_decibels(stored, mel), seconds=recipe.seconds, frequencies=mel.mel_frequencies(),
-                   floor=mel.db_min, ceiling=mel.db_max)
+    return Picture(
+        decibels=to_decibels(stored, mel),
+        seconds=recipe.seconds,
+        frequencies=mel.mel_frequencies(),
+        floor=mel.db_min,
+        ceiling=mel.db_max,
+    )
 
 
 def _short(text: str) -> str:
     """At most LONGEST letters, without the middle: a title has one line."""
     half = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[:half - 1]}…{text[-half:]}"
+    return text if len(text) <= LONGEST else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _below_loudest(picture: Picture) -> Picture:
@@ -135,10 +151,18 @@ def _draw_waveform(axes: "Axes", stored: np.ndarray, values: np.ndarray, seconds
     count = min(NUM_COLUMNS, len(samples))
     parts = np.array_split(samples, count)
     highest = max(1e-3, 1.05 * float(np.abs(samples).max()))
-    axes.imshow(values[None, :: max(1, len(values) // NUM_COLUMNS)], cmap=MAP_COLORS, vmin=0.0, vmax=1.0, aspect="auto",
-                interpolation="nearest", extent=(0, seconds, -highest, highest))
-    axes.fill_between(_times(count, seconds), [part.min() for part in parts], [part.max() for part in parts],
-                      color="0.15", linewidth=0.5)
+    axes.imshow(
+        values[None, :: max(1, len(values) // NUM_COLUMNS)],
+        cmap=MAP_COLORS,
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, seconds, -highest, highest),
+    )
+    axes.fill_between(
+        _times(count, seconds), [part.min() for part in parts], [part.max() for part in parts], color="0.15", linewidth=0.5
+    )
     axes.set_xlim(0, seconds)
     axes.set_ylim(-highest, highest)
     axes.set_ylabel("sample value (full scale is 1)", fontsize=9)

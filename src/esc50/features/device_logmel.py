@@ -18,9 +18,20 @@ class LogMel(nn.Module):
         from torchaudio.transforms import MelSpectrogram
 
         self.spec = spec
-        self.mel = MelSpectrogram(sample_rate=spec.sample_rate, n_fft=spec.n_fft, win_length=spec.win_length,
-                                  hop_length=spec.hop_length, n_mels=spec.n_mels, f_min=spec.f_min, f_max=spec.f_max,
-                                  mel_scale="slaney", norm="slaney", center=True, pad_mode="constant", power=2.0)
+        self.mel = MelSpectrogram(
+            sample_rate=spec.sample_rate,
+            n_fft=spec.n_fft,
+            win_length=spec.win_length,
+            hop_length=spec.hop_length,
+            n_mels=spec.n_mels,
+            f_min=spec.f_min,
+            f_max=spec.f_max,
+            mel_scale="slaney",
+            norm="slaney",
+            center=True,
+            pad_mode="constant",
+            power=2.0,
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):

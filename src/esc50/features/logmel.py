@@ -48,8 +48,18 @@ def _mel_basis(spec: LogMelSpec):
     import librosa
     from scipy.sparse import csr_matrix
 
-    return csr_matrix(librosa.filters.mel(sr=spec.sample_rate, n_fft=spec.n_fft, n_mels=spec.n_mels, fmin=spec.f_min,
-                                          fmax=spec.f_max, htk=False, norm="slaney", dtype=np.float32))
+    return csr_matrix(
+        librosa.filters.mel(
+            sr=spec.sample_rate,
+            n_fft=spec.n_fft,
+            n_mels=spec.n_mels,
+            fmin=spec.f_min,
+            fmax=spec.f_max,
+            htk=False,
+            norm="slaney",
+            dtype=np.float32,
+        )
+    )
 
 
 @lru_cache(maxsize=8)

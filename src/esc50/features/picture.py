@@ -26,5 +26,10 @@ class Picture:
 def picture_of(waveform: np.ndarray, recipe: Recipe) -> Picture:
     """The picture of samples `[time]` at the recipe's rate, by the recipe's own log-mel where it has one."""
     mel = recipe.mel or LogMelSpec(sample_rate=recipe.sample_rate, f_max=recipe.sample_rate / 2, **PICTURE)
-    return Picture(decibels=log_mel(waveform, mel), seconds=len(waveform) / recipe.sample_rate,
-                   frequencies=mel.mel_frequencies(), floor=mel.db_min, ceiling=mel.db_max)
+    return Picture(
+        decibels=log_mel(waveform, mel),
+        seconds=len(waveform) / recipe.sample_rate,
+        frequencies=mel.mel_frequencies(),
+        floor=mel.db_min,
+        ceiling=mel.db_max,
+    )

@@ -23,8 +23,10 @@ def write_png(path: Path, image: np.ndarray, *, parameters: dict, identity: dict
     """Write uint8 `[mel, frames]` (low frequencies first). With a colour map the grey levels stay as palette indices, so
     the picture is for looking at and its values are still exact."""
     colours = [_chunk(b"PLTE", _palette(colormap))] if colormap else []
-    texts = [_chunk(b"tEXt", f"esc50.{name}\0{json.dumps(value, sort_keys=True)}".encode("latin-1"))
-             for name, value in (("parameters", parameters), ("source", identity))]
+    texts = [
+        _chunk(b"tEXt", f"esc50.{name}\0{json.dumps(value, sort_keys=True)}".encode("latin-1"))
+        for name, value in (("parameters", parameters), ("source", identity))
+    ]
     height, width = image.shape
     header = struct.pack(">IIBBBBB", width, height, 8, PALETTE if colormap else GREY, 0, 0, 0)
     content = [SIGNATURE, _chunk(b"IHDR", header), *colours, *texts, _chunk(b"IDAT", _compressed(image[::-1])), END]
@@ -59,8 +61,7 @@ def read_png(path: Path) -> tuple[np.ndarray, dict]:
     except SyntaxError as error:
         raise ValueError(str(error)) from None
     with Image.open(file, formats=("PNG",)) as picture:
-        texts = {key.removeprefix("esc50."): json.loads(value) for key, value in picture.text.items()
-                 if key.startswith("esc50.")}
+        texts = {key.removeprefix("esc50."): json.loads(value) for key, value in picture.text.items() if key.startswith("esc50.")}
         return np.asarray(picture)[::-1], texts
 
 

@@ -81,5 +81,11 @@ class Recipe:
 
 def _alike(parameters: dict) -> dict:
     """Numbers that are equal written alike: 5.0 as 5."""
-    return {key: _alike(value) if isinstance(value, dict) else
-            int(value) if isinstance(value, float) and value.is_integer() else value for key, value in parameters.items()}
+    return {
+        key: _alike(value)
+        if isinstance(value, dict)
+        else int(value)
+        if isinstance(value, float) and value.is_integer()
+        else value
+        for key, value in parameters.items()
+    }

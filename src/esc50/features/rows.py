@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.features.recipe import Recipe
 
 

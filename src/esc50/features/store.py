@@ -9,19 +9,18 @@ import hashlib
 import json
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from filelock import FileLock
 from tqdm import tqdm
 
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.errors import DataError
+from esc50.features.pack import Pack, open_pack, remove_leftovers
 from esc50.features.png import is_whole, read_png, write_png
 from esc50.features.recipe import Recipe
 from esc50.files import write_atomically
@@ -29,23 +28,6 @@ from esc50.files import write_atomically
 log = logging.getLogger(__name__)
 
 MOST_NAMED = 20  # bad files named one by one before the rest is only counted
-LEFTOVER_SECONDS = 86400  # a temporary pack this old belongs to a process that was killed
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pack:
-    """All kept values in one array, and what each row was made from: `[len(entries), ...]`, in the order of `entries`."""
-
-    entries: dict[str, dict | None]  # the file's identity by filename, None where it could not be read
-    values: np.ndarray | None = None
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        return {filename: row for row, filename in enumerate(self.entries)}
-
-    def of(self, filename: str, identity: dict) -> np.ndarray | None:
-        """The values of a clip, unless its file has another identity by now."""
-        return self.values[self.row_of[filename]] if self.entries.get(filename) == identity else None
 
 
 def store_folder(root: str | Path, clips: Sequence[Clip], recipe: Recipe) -> Path:
@@ -55,8 +37,15 @@ def store_folder(root: str | Path, clips: Sequence[Clip], recipe: Recipe) -> Pat
     return Path(root) / f"{name}-{hashlib.sha256(str(base).encode()).hexdigest()[:8]}" / recipe.key()
 
 
-def build_store(clips: Sequence[Clip], *, root: str | Path, recipe: Recipe, colormap: str | None = None,
-                num_workers: int | None = None, progress: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def build_store(
+    clips: Sequence[Clip],
+    *,
+    root: str | Path,
+    recipe: Recipe,
+    colormap: str | None = None,
+    num_workers: int | None = None,
+    progress: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
     """Bring the store up to date and return its packed array, memory-mapped, and the row of each clip.
 
     Returns `(packed, rows)`: `packed` is `[stored clips, ...]` read-only (uint8 `[mel, frames]` or int16 `[time]` a clip),
@@ -67,10 +56,14 @@ def build_store(clips: Sequence[Clip], *, root: str | Path, recipe: Recipe, colo
     folder = store_folder(root, clips, recipe)
     identities = _identities(clips)
 
-    def state() -> tuple[_Pack, list[Clip]]:
-        pack = _open(folder)
-        return pack, [clip for clip in clips if pack.entries.get(clip.filename) != identities[clip.filename]
-                      or (recipe.keeps_images and not is_whole(_png_path(folder, clip, colormap)))]
+    def state() -> tuple[Pack, list[Clip]]:
+        pack = open_pack(folder)
+        return pack, [
+            clip
+            for clip in clips
+            if pack.entries.get(clip.filename) != identities[clip.filename]
+            or (recipe.keeps_images and not is_whole(_png_path(folder, clip, colormap)))
+        ]
 
     pack, stale = state()
     if stale:
@@ -93,8 +86,9 @@ def _identities(clips: Iterable[Clip]) -> dict[str, dict]:
             continue
         identities[clip.filename] = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
     if missing:
-        raise DataError(f"{len(missing)} of {len(missing) + len(identities)} clips are not there, the first is "
-                        f"{missing[0]}; check data.root")
+        raise DataError(
+            f"{len(missing)} of {len(missing) + len(identities)} clips are not there, the first is {missing[0]}; check data.root"
+        )
     return identities
 
 
@@ -102,25 +96,16 @@ def _png_path(folder: Path, clip: Clip, colormap: str | None) -> Path:
     return folder / (f"png-{colormap}" if colormap else "png") / f"{clip.filename}.png"
 
 
-def _open(folder: Path) -> _Pack:
-    """What the store holds; nothing where there is none or it is damaged."""
-    path = folder / "index.json"
-    for _ in range(3):  # another process may replace the pack between reading the index and opening it
-        if not path.is_file():
-            break
-        try:
-            index = json.loads(path.read_text(encoding="utf-8"))
-            return _Pack(entries=index["clips"], values=np.load(folder / index["pack"], mmap_mode="r"))
-        except FileNotFoundError:
-            continue
-        except (ValueError, EOFError, KeyError, TypeError) as error:
-            log.warning("the store %s is damaged (%s), built again", folder, error)
-            break
-    return _Pack(entries={})
-
-
-def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[str, dict], recipe: Recipe,
-            colormap: str | None, num_workers: int | None, progress: bool) -> _Pack:
+def _update(
+    folder: Path,
+    stale: Sequence[Clip],
+    old: Pack,
+    identities: dict[str, dict],
+    recipe: Recipe,
+    colormap: str | None,
+    num_workers: int | None,
+    progress: bool,
+) -> Pack:
     """Compute what is stale, write a new pack of old and new rows, then point the index at it."""
     # Clips of the same folder that this run did not ask for (ESC-50 beside its subset ESC-10) stay in the store.
     # Sorted, so that processes that came to the same entries by different ways write the same pack under its name.
@@ -131,8 +116,12 @@ def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[st
     failures: dict[str, str] = {}
     short: list[str] = []
     with write_atomically(path) as temporary:
-        new = _Pack(entries=entries, values=np.lib.format.open_memmap(
-            temporary, mode="w+", dtype=recipe.stored_dtype, shape=(len(entries), *recipe.stored_shape)))
+        new = Pack(
+            entries=entries,
+            values=np.lib.format.open_memmap(
+                temporary, mode="w+", dtype=recipe.stored_dtype, shape=(len(entries), *recipe.stored_shape)
+            ),
+        )
         for filename, row in new.row_of.items():
             if filename not in stale_names:
                 new.values[row] = old.values[old.row_of[filename]]
@@ -141,8 +130,9 @@ def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[st
             identity = identities[clip.filename]
             kept = old.of(clip.filename, identity)
             try:
-                new.values[new.row_of[clip.filename]] = _one(clip, _png_path(folder, clip, colormap), recipe, identity,
-                                                             colormap, kept)
+                new.values[new.row_of[clip.filename]] = _one(
+                    clip, _png_path(folder, clip, colormap), recipe, identity, colormap, kept
+                )
                 if kept is None and recipe.is_short(clip.path):
                     short.append(clip.filename)
             except DataError as error:
@@ -153,12 +143,18 @@ def _update(folder: Path, stale: Sequence[Clip], old: _Pack, identities: dict[st
         # Opened before it gets its name, under which another process may replace it at any time.
         new = replace(new, entries=entries | dict.fromkeys(failures), values=np.load(temporary, mmap_mode="r"))
     with write_atomically(folder / "index.json") as temporary:
-        temporary.write_text(json.dumps({"parameters": recipe.parameters(), "pack": path.name, "clips": new.entries}),
-                             encoding="utf-8")
-    _clean(folder, keep=path)
+        temporary.write_text(
+            json.dumps({"parameters": recipe.parameters(), "pack": path.name, "clips": new.entries}), encoding="utf-8"
+        )
+    remove_leftovers(folder, keep=path)
     if short:
-        log.warning("%d of %d clips are shorter than features.seconds=%g and were padded (%s)", len(short), len(stale),
-                    recipe.seconds, recipe.pad)
+        log.warning(
+            "%d of %d clips are shorter than features.seconds=%g and were padded (%s)",
+            len(short),
+            len(stale),
+            recipe.seconds,
+            recipe.pad,
+        )
     if failures:
         _raise_failures([failures[clip.filename] for clip in stale if clip.filename in failures], len(identities))
     return new
@@ -173,8 +169,7 @@ def _in_threads(work: Callable[[Clip], None], clips: Sequence[Clip], num_workers
             pass
 
 
-def _one(clip: Clip, png: Path, recipe: Recipe, identity: dict, colormap: str | None,
-         kept: np.ndarray | None) -> np.ndarray:
+def _one(clip: Clip, png: Path, recipe: Recipe, identity: dict, colormap: str | None, kept: np.ndarray | None) -> np.ndarray:
     """Features of one clip: as the pack has kept them, from a PNG that an interrupted run left, or computed."""
     if not recipe.keeps_images:
         return recipe.compute(clip.path) if kept is None else kept
@@ -201,21 +196,10 @@ def _still_true(png: Path, recipe: Recipe, identity: dict) -> np.ndarray | None:
     return image if texts == {"parameters": recipe.parameters(), "source": identity} else None
 
 
-def _clean(folder: Path, *, keep: Path) -> None:
-    """Remove packs that the index no longer names and temporary ones that a killed process left behind."""
-    for pack in folder.glob("pack-*.npy"):
-        if pack != keep:
-            pack.unlink(missing_ok=True)
-    for leftover in folder.glob(".*.part.npy"):
-        try:
-            if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
-                leftover.unlink(missing_ok=True)
-        except FileNotFoundError:  # another process was faster
-            continue
-
-
 def _raise_failures(failures: list[str], num_clips: int) -> None:
     for failure in failures[:MOST_NAMED]:
         log.error("%s", failure)
-    raise DataError(f"{len(failures)} of {num_clips} clips cannot be used, the first: {failures[0]}"
-                    + (f" (the first {min(len(failures), MOST_NAMED)} are named above)" if len(failures) > 1 else ""))
+    raise DataError(
+        f"{len(failures)} of {num_clips} clips cannot be used, the first: {failures[0]}"
+        + (f" (the first {min(len(failures), MOST_NAMED)} are named above)" if len(failures) > 1 else "")
+    )

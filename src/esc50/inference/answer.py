@@ -72,20 +72,48 @@ class Prediction:
                 stretches[-1].append(window)
             else:
                 stretches.append([window])
-        return tuple(Window(start=parts[0].start, end=parts[-1].end, label=parts[0].label,
-                            probability=float(np.mean([part.probability for part in parts]))) for parts in stretches)
+        return tuple(
+            Window(
+                start=parts[0].start,
+                end=parts[-1].end,
+                label=parts[0].label,
+                probability=float(np.mean([part.probability for part in parts])),
+            )
+            for parts in stretches
+        )
 
 
-def answer(probs: np.ndarray, places: Sequence[tuple[float, float]], names: Sequence[str], *, threshold: Threshold,
-           num_top: int, file: str | None, calibrated: bool) -> Prediction:
+def answer(
+    probs: np.ndarray,
+    places: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    *,
+    threshold: Threshold,
+    num_top: int,
+    file: str | None,
+    calibrated: bool,
+) -> Prediction:
     """From the probabilities of each window, `[windows, classes]`, and where they lie, `(start, end)` in seconds."""
     mean = probs.mean(axis=0)
     best = np.argsort(-mean, kind="stable")[:num_top]
-    windows = tuple(Window(start=start, end=end, label=threshold.label(one, names), probability=float(one.max()))
-                    for one, (start, end) in zip(probs, places, strict=True)) if len(probs) > 1 else ()
-    return Prediction(file=file, label=threshold.label(mean, names), probability=float(mean.max()),
-                      top=tuple(Guess(label=names[i], probability=float(mean[i])) for i in best), probs=mean,
-                      seconds=max(end for _, end in places), windows=windows, calibrated=calibrated)
+    windows = (
+        tuple(
+            Window(start=start, end=end, label=threshold.label(one, names), probability=float(one.max()))
+            for one, (start, end) in zip(probs, places, strict=True)
+        )
+        if len(probs) > 1
+        else ()
+    )
+    return Prediction(
+        file=file,
+        label=threshold.label(mean, names),
+        probability=float(mean.max()),
+        top=tuple(Guess(label=names[i], probability=float(mean[i])) for i in best),
+        probs=mean,
+        seconds=max(end for _, end in places),
+        windows=windows,
+        calibrated=calibrated,
+    )
 
 
 def entropy(probs: np.ndarray) -> float:

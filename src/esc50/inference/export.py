@@ -33,12 +33,19 @@ def write_onnx(deployed: Deployed, path: Path) -> None:
         raise ConfigError('format=onnx needs the packages of the extra "export"; pip install "esc50[export]"') from None
     with _quiet():
         try:
-            program = torch.onnx.export(deployed, (_example(deployed),), dynamo=True, input_names=[INPUT],
-                                        output_names=[OUTPUT], dynamic_shapes={INPUT: {0: torch.export.Dim("batch")}},
-                                        verbose=False)
+            program = torch.onnx.export(
+                deployed,
+                (_example(deployed),),
+                dynamo=True,
+                input_names=[INPUT],
+                output_names=[OUTPUT],
+                dynamic_shapes={INPUT: {0: torch.export.Dim("batch")}},
+                verbose=False,
+            )
         except torch.onnx.OnnxExporterError as error:
-            raise ConfigError(f"format=onnx: the network cannot be written as ONNX ({str(error).splitlines()[0]}); try"
-                              " format=torch") from error
+            raise ConfigError(
+                f"format=onnx: the network cannot be written as ONNX ({str(error).splitlines()[0]}); try format=torch"
+            ) from error
     with write_atomically(path) as temporary:
         program.save(temporary)
 
@@ -46,8 +53,9 @@ def write_onnx(deployed: Deployed, path: Path) -> None:
 def write_torch(deployed: Deployed, path: Path) -> None:
     """One file of torch.export, the same input and output; `torch.export.load(path).module()` needs nothing of ours."""
     with _quiet():
-        program = torch.export.export(deployed, (_example(deployed),), strict=False,
-                                      dynamic_shapes={INPUT: {0: torch.export.Dim("batch")}})
+        program = torch.export.export(
+            deployed, (_example(deployed),), strict=False, dynamic_shapes={INPUT: {0: torch.export.Dim("batch")}}
+        )
     with write_atomically(path) as temporary, _quiet():
         torch.export.save(program, temporary)
 
@@ -67,9 +75,17 @@ def write_int8(source: Path, path: Path, clips: Sequence[np.ndarray]) -> None:
             return None if clip is None else {INPUT: clip[None]}
 
     with write_atomically(path) as temporary, _quiet():
-        quantize_static(source, temporary, Clips(), quant_format=QuantFormat.QDQ, activation_type=QuantType.QUInt8,
-                        weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["Conv", "Gemm", "MatMul"],
-                        nodes_to_exclude=before_first_convolution(onnx.load(source).graph))
+        quantize_static(
+            source,
+            temporary,
+            Clips(),
+            quant_format=QuantFormat.QDQ,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            op_types_to_quantize=["Conv", "Gemm", "MatMul"],
+            nodes_to_exclude=before_first_convolution(onnx.load(source).graph),
+        )
 
 
 def before_first_convolution(graph: Any) -> list[str]:
@@ -130,13 +146,25 @@ def milliseconds(run: Run, clips: Sequence[np.ndarray]) -> float:
 def facts(predictor: Predictor) -> dict[str, Any]:
     """What another program must know to use the file: labels in the order of the output, and how to make the input."""
     recipe = predictor.recipe
-    return {"labels": list(predictor.class_names), "sample_rate": recipe.sample_rate, "num_samples": recipe.num_samples,
-            "pad": recipe.pad, "channels": "averaged", "input": INPUT, "output": OUTPUT, "features": asdict(recipe),
-            "normalization": {"mean": predictor.task.front_end.mean.flatten().tolist(),
-                              "std": predictor.task.front_end.std.flatten().tolist()},
-            "temperature": predictor.temperature, "calibrated": predictor.is_calibrated,
-            "score": predictor.description.get("score"), "scored_by": predictor.description.get("scored_by"),
-            "versions": {"trained": predictor.description["versions"], "exported": versions()}}
+    return {
+        "labels": list(predictor.class_names),
+        "sample_rate": recipe.sample_rate,
+        "num_samples": recipe.num_samples,
+        "pad": recipe.pad,
+        "channels": "averaged",
+        "input": INPUT,
+        "output": OUTPUT,
+        "features": asdict(recipe),
+        "normalization": {
+            "mean": predictor.task.front_end.mean.flatten().tolist(),
+            "std": predictor.task.front_end.std.flatten().tolist(),
+        },
+        "temperature": predictor.temperature,
+        "calibrated": predictor.is_calibrated,
+        "score": predictor.description.get("score"),
+        "scored_by": predictor.description.get("scored_by"),
+        "versions": {"trained": predictor.description["versions"], "exported": versions()},
+    }
 
 
 def _example(deployed: Deployed) -> torch.Tensor:

@@ -9,8 +9,9 @@ from esc50.inference.predictor import Predictor
 from esc50.inference.recordings import Piece
 
 
-def explained(model: Predictor, pieces: Iterable[Piece], name: str, *, class_name: str | None, layer: str | None,
-              num_rows: int) -> list[ExplainedClip]:
+def explained(
+    model: Predictor, pieces: Iterable[Piece], name: str, *, class_name: str | None, layer: str | None, num_rows: int
+) -> list[ExplainedClip]:
     """The windows of a recording with the map of the class `class_name`, or each of the class predicted for it: the
     `num_rows` where that is most probable, in order of time. Raises DataError as `audio.read`."""
     num_windows = 0
@@ -28,6 +29,7 @@ def explained(model: Predictor, pieces: Iterable[Piece], name: str, *, class_nam
     for prob, target, piece in sorted(most_telling, key=lambda window: window[2].start):
         place = f", {piece.start:.1f}-{piece.end:.1f} s" if num_windows > 1 else ""
         values = grad_cam(model.task.model, model_input(model.task, piece.stored[None]), [target], layer=layer)[0]
-        clips.append(ExplainedClip(name=f"{name}{place}", stored=piece.stored, map=values, explained=model.class_names[target],
-                                   prob=prob))
+        clips.append(
+            ExplainedClip(name=f"{name}{place}", stored=piece.stored, map=values, explained=model.class_names[target], prob=prob)
+        )
     return clips

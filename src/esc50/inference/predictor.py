@@ -9,29 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from esc50.build.restore import restore_task
 from esc50.errors import ConfigError, DataError
 from esc50.inference.answer import Prediction, Threshold, answer
 from esc50.inference.recordings import Cut, Piece, pieces_of_file, pieces_of_samples
 from esc50.results.predictions import softmax
-from esc50.training.checkpoints import find_checkpoint, load_checkpoint
-from esc50.training.precision import device_for, in_float32
-from esc50.training.quiet import quieten
+from esc50.training.precision import in_float32
 from esc50.training.task import Classifier
 
 NUM_TOP = 5
 BATCH_SIZE = 16
-
-
-def load(checkpoint: str | Path, *, accelerator: str = "auto") -> "Predictor":
-    """The model of a checkpoint file, or of a run folder the tested one.
-
-    `accelerator`: auto, cpu, cuda or mps. The file alone is needed: neither data nor configuration files. Raises DataError
-    where it cannot be read, or was written by another version.
-    """
-    quieten()
-    stored = load_checkpoint(find_checkpoint(checkpoint))
-    return Predictor(restore_task(stored).to(device_for(accelerator)), stored["esc50"])
 
 
 class Predictor:
@@ -57,9 +43,18 @@ class Predictor:
         """Whether the temperature was fitted to validation clips."""
         return self.description.get("temperature") is not None
 
-    def predict(self, sound: str | Path | np.ndarray, *, sample_rate: int | None = None, window: float | None = None,
-                hop: float | None = None, min_probability: float | None = None, max_entropy: float | None = None,
-                num_top: int = NUM_TOP, batch_size: int = BATCH_SIZE) -> Prediction:
+    def predict(
+        self,
+        sound: str | Path | np.ndarray,
+        *,
+        sample_rate: int | None = None,
+        window: float | None = None,
+        hop: float | None = None,
+        min_probability: float | None = None,
+        max_entropy: float | None = None,
+        num_top: int = NUM_TOP,
+        batch_size: int = BATCH_SIZE,
+    ) -> Prediction:
         """What the model hears in a file, or in samples `[time]` or `[time, channels]` at `sample_rate` Hz (floating point
         within -1..1, int16 or int32).
 
@@ -76,20 +71,29 @@ class Predictor:
             if not isinstance(sample_rate, int | np.integer) or sample_rate < 1:
                 raise ConfigError(f"sample_rate={sample_rate}: wanted the rate of the samples in Hz, such as 44100")
             file, pieces = None, pieces_of_samples(np.asarray(sound), int(sample_rate), self.recipe, cut)
-        (_, found), = self._answers([(file, pieces)], threshold, num_top, batch_size)
+        ((_, found),) = self._answers([(file, pieces)], threshold, num_top, batch_size)
         if isinstance(found, DataError):
             raise found
         return found
 
-    def predict_files(self, paths: Iterable[str | Path], *, window: float | None = None, hop: float | None = None,
-                      min_probability: float | None = None, max_entropy: float | None = None, num_top: int = NUM_TOP,
-                      batch_size: int = BATCH_SIZE) -> Iterator[tuple[str, Prediction | DataError]]:
+    def predict_files(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        window: float | None = None,
+        hop: float | None = None,
+        min_probability: float | None = None,
+        max_entropy: float | None = None,
+        num_top: int = NUM_TOP,
+        batch_size: int = BATCH_SIZE,
+    ) -> Iterator[tuple[str, Prediction | DataError]]:
         """The same for many files, whose windows share batches: path and answer one by one, in order; the error of a file
         that cannot be read in its answer's place."""
         cut = self._checked(Cut(window=window, hop=hop), num_top, batch_size)
         threshold = Threshold(min_probability=min_probability, max_entropy=max_entropy)
-        return self._answers(((str(path), pieces_of_file(Path(path), self.recipe, cut)) for path in paths), threshold, num_top,
-                             batch_size)
+        return self._answers(
+            ((str(path), pieces_of_file(Path(path), self.recipe, cut)) for path in paths), threshold, num_top, batch_size
+        )
 
     @torch.no_grad()
     def logits(self, stored: np.ndarray) -> np.ndarray:
@@ -101,8 +105,9 @@ class Predictor:
         """The same as probabilities, `[batch, classes]`, by the temperature. Raises DataError where they are not finite."""
         logits = self.logits(stored)
         if not np.isfinite(logits).all():
-            raise DataError("the model's answers are not finite, its training has diverged; train again with a lower"
-                            " optimizer.lr")
+            raise DataError(
+                "the model's answers are not finite, its training has diverged; train again with a lower optimizer.lr"
+            )
         return softmax(logits / self.temperature)
 
     def _checked(self, cut: Cut, num_top: int, batch_size: int) -> Cut:
@@ -111,24 +116,36 @@ class Predictor:
             raise ConfigError(f"num_top={num_top}, batch_size={batch_size}: wanted 1 or more of both")
         return cut
 
-    def _answers(self, sounds: Iterable[tuple[str | None, Iterator[Piece]]], threshold: Threshold, num_top: int,
-                 batch_size: int) -> Iterator[tuple[str | None, Prediction | DataError]]:
+    def _answers(
+        self, sounds: Iterable[tuple[str | None, Iterator[Piece]]], threshold: Threshold, num_top: int, batch_size: int
+    ) -> Iterator[tuple[str | None, Prediction | DataError]]:
         waiting: deque[_Recording] = deque()
         batch: list[tuple[_Recording, np.ndarray]] = []
 
         def compute() -> None:
             if batch:
-                for (recording, _), probs in zip(batch, self.probabilities(np.stack([stored for _, stored in batch])),
-                                                 strict=True):
+                for (recording, _), probs in zip(
+                    batch, self.probabilities(np.stack([stored for _, stored in batch])), strict=True
+                ):
                     recording.probs.append(probs)
                 batch.clear()
 
         def done() -> Iterator[tuple[str | None, Prediction | DataError]]:
             while waiting and waiting[0].is_done:
                 recording = waiting.popleft()
-                yield recording.file, recording.error or answer(
-                    np.stack(recording.probs), recording.places, self.class_names, threshold=threshold, num_top=num_top,
-                    file=recording.file, calibrated=self.is_calibrated)
+                yield (
+                    recording.file,
+                    recording.error
+                    or answer(
+                        np.stack(recording.probs),
+                        recording.places,
+                        self.class_names,
+                        threshold=threshold,
+                        num_top=num_top,
+                        file=recording.file,
+                        calibrated=self.is_calibrated,
+                    ),
+                )
 
         for file, pieces in sounds:
             recording = _Recording(file=file)

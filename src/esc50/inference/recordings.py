@@ -34,8 +34,9 @@ class Cut:
             if value is not None and not 1 <= value * recipe.sample_rate < math.inf:
                 raise ConfigError(f"{name}={value:g}: wanted seconds, a number above 0")
         if self.window is not None and self.window > recipe.seconds:
-            raise ConfigError(f"window={self.window:g}: the model was trained on {recipe.seconds:g} seconds; wanted no more than"
-                              " that")
+            raise ConfigError(
+                f"window={self.window:g}: the model was trained on {recipe.seconds:g} seconds; wanted no more than that"
+            )
 
     def samples(self, recipe: Recipe) -> tuple[int, int]:
         """Window and hop in samples at the model's rate."""
@@ -91,8 +92,11 @@ def _read(path: Path, recipe: Recipe, window: int, start: int) -> np.ndarray:
 
 def _piece(waveform: np.ndarray, recipe: Recipe, start: int, window: int, seconds: float) -> Piece:
     whole = audio.fit_length(waveform, recipe.num_samples, pad=recipe.pad)
-    return Piece(start=start / recipe.sample_rate, end=min(seconds, (start + window) / recipe.sample_rate),
-                 stored=recipe.from_waveform(whole))
+    return Piece(
+        start=start / recipe.sample_rate,
+        end=min(seconds, (start + window) / recipe.sample_rate),
+        stored=recipe.from_waveform(whole),
+    )
 
 
 def _mono(samples: np.ndarray) -> np.ndarray:
@@ -130,8 +134,13 @@ def _files_in(source: Path) -> list[Path]:
     if not source.is_dir():
         return [source]
     suffixes = audio.readable_suffixes() | audio.OTHER_AUDIO_SUFFIXES  # of the latter it is said that they cannot be read
-    paths = [path for path in sorted(source.rglob("*")) if path.suffix.lower() in suffixes and path.is_file()
-             and not any(part.startswith((".", "__MACOSX")) for part in path.relative_to(source).parts)]
+    paths = [
+        path
+        for path in sorted(source.rglob("*"))
+        if path.suffix.lower() in suffixes
+        and path.is_file()
+        and not any(part.startswith((".", "__MACOSX")) for part in path.relative_to(source).parts)
+    ]
     if not paths:
         raise DataError(f"no audio files in {source}; they end in {', '.join(sorted(audio.readable_suffixes()))}")
     return paths

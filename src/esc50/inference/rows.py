@@ -15,11 +15,22 @@ BAR = 20  # signs of a bar that stands for 1
 
 def fields_of(prediction: Prediction) -> dict[str, Any]:
     """Plain data for one recording; `windows` only of a long one, seconds from its beginning."""
-    fields = {"file": prediction.file, "label": prediction.label, "probability": round(prediction.probability, DIGITS),
-              "top": [{"label": guess.label, "probability": round(guess.probability, DIGITS)} for guess in prediction.top]}
+    fields = {
+        "file": prediction.file,
+        "label": prediction.label,
+        "probability": round(prediction.probability, DIGITS),
+        "top": [{"label": guess.label, "probability": round(guess.probability, DIGITS)} for guess in prediction.top],
+    }
     if prediction.windows:
-        fields["windows"] = [{"start": round(window.start, 3), "end": round(window.end, 3), "label": window.label,
-                              "probability": round(window.probability, DIGITS)} for window in prediction.windows]
+        fields["windows"] = [
+            {
+                "start": round(window.start, 3),
+                "end": round(window.end, 3),
+                "label": window.label,
+                "probability": round(window.probability, DIGITS),
+            }
+            for window in prediction.windows
+        ]
     return fields
 
 
@@ -50,8 +61,10 @@ def table(prediction: Prediction) -> str:
     """What a person reads of one recording: its answer, the most probable classes, and of a long one the time-line."""
     width = max(len(guess.label) for guess in prediction.top)
     lines = [f"{prediction.file}  {clock(prediction.seconds)}  {prediction.label}"]
-    lines += [f"  {guess.label:{width}}  {guess.probability:6.1%}  {'█' * round(BAR * guess.probability)}".rstrip()
-              for guess in prediction.top]
+    lines += [
+        f"  {guess.label:{width}}  {guess.probability:6.1%}  {'█' * round(BAR * guess.probability)}".rstrip()
+        for guess in prediction.top
+    ]
     return "\n".join([*lines, *(f"  {stretch}" for stretch in timeline(prediction.timeline))])
 
 
@@ -71,18 +84,25 @@ def worth(description: Mapping[str, Any]) -> str:
     """A sentence on how far the answers of a checkpoint can be trusted, by what it says of itself."""
     score, other = description.get("score"), description.get("scored_by")
     if score is not None:
-        tested = (f"The model got {score['test_accuracy']:.1%} of the {score['clips']} test clips right (fold {score['fold']},"
-                  f" split={score['protocol']}).")
+        tested = (
+            f"The model got {score['test_accuracy']:.1%} of the {score['clips']} test clips right (fold {score['fold']},"
+            f" split={score['protocol']})."
+        )
     elif other is not None:
         spread = "" if other["accuracy_std"] is None else f" +- {other['accuracy_std']:.1%}"
-        tested = (f"The model was trained on all clips and has no test score of its own; its recipe was cross-validated at"
-                  f" {other['accuracy_mean']:.1%}{spread} ({_count(other['folds'], 'fold')}, {_count(other['seeds'], 'seed')},"
-                  f" {other['selection']}).")
+        tested = (
+            f"The model was trained on all clips and has no test score of its own; its recipe was cross-validated at"
+            f" {other['accuracy_mean']:.1%}{spread} ({_count(other['folds'], 'fold')}, {_count(other['seeds'], 'seed')},"
+            f" {other['selection']})."
+        )
     else:
         tested = "The model has no test score."
     calibrated = description.get("temperature") is not None
-    return tested + (" Its probabilities are calibrated on validation clips." if calibrated else
-                     " Its probabilities are uncalibrated: no validation clips were there to fit them to.")
+    return tested + (
+        " Its probabilities are calibrated on validation clips."
+        if calibrated
+        else " Its probabilities are uncalibrated: no validation clips were there to fit them to."
+    )
 
 
 def _count(number: int, thing: str) -> str:

@@ -62,10 +62,20 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
             signal.signal(name, _end)
         page = build_page(predictor, limits)
         try:
-            page.launch(server_name=host, server_port=port, share=False, prevent_thread_lock=True, quiet=True, ssr_mode=False,
-                        max_file_size=round(limits.max_megabytes * 1e6), show_error=True, footer_links=[],
-                        enable_monitoring=False, theme=gradio.themes.Default(font="sans-serif", font_mono="monospace"),
-                        app_kwargs={"middleware": [_policy()]})
+            page.launch(
+                server_name=host,
+                server_port=port,
+                share=False,
+                prevent_thread_lock=True,
+                quiet=True,
+                ssr_mode=False,
+                max_file_size=round(limits.max_megabytes * 1e6),
+                show_error=True,
+                footer_links=[],
+                enable_monitoring=False,
+                theme=gradio.themes.Default(font="sans-serif", font_mono="monospace"),
+                app_kwargs={"middleware": [_policy()]},
+            )
         except OSError as error:
             raise ConfigError(f"host={host} port={port}: {str(error).splitlines()[0]}; choose another port=") from None
         try:
@@ -90,20 +100,36 @@ def build_page(predictor: Predictor, limits: Limits) -> "gradio.Blocks":
         gradio.Markdown(f"# What is this sound?\n\nDrop a recording or make one. {worth(predictor.description)}")
         with gradio.Row():
             with gradio.Column(scale=2):
-                sound = gradio.Audio(sources=["upload", "microphone"], type="filepath", buttons=[], editable=False,
-                                     elem_id="sound", label=f"Recording: at most {limits.max_megabytes:g} MB,"
-                                                            f" {limits.max_seconds:g} seconds")
+                sound = gradio.Audio(
+                    sources=["upload", "microphone"],
+                    type="filepath",
+                    buttons=[],
+                    editable=False,
+                    elem_id="sound",
+                    label=f"Recording: at most {limits.max_megabytes:g} MB, {limits.max_seconds:g} seconds",
+                )
                 target = gradio.Dropdown([PREDICTED, *predictor.class_names], value=PREDICTED, label="Show what speaks for")
                 verdict = gradio.Markdown(elem_id="verdict")
                 guesses = gradio.Label(num_top_classes=5, show_heading=False, label="Most probable classes", elem_id="guesses")
             with gradio.Column(scale=5):
                 gradio.Markdown("The spectrogram, and where the model looks")
                 picture = gradio.Image(show_label=False, buttons=["fullscreen"], format="png", elem_id="map", interactive=False)
-                timeline = gradio.Dataframe(headers=["from", "to", "label", "probability"], label="Time-line", visible=False,
-                                            elem_id="timeline", interactive=False)
+                timeline = gradio.Dataframe(
+                    headers=["from", "to", "label", "probability"],
+                    label="Time-line",
+                    visible=False,
+                    elem_id="timeline",
+                    interactive=False,
+                )
         outputs = [verdict, guesses, picture, timeline]
-        gradio.on([sound.change, target.change], lambda path, name: _shown(predictor, limits, path, name), [sound, target],
-                  outputs, api_visibility="private", concurrency_limit=1)
+        gradio.on(
+            [sound.change, target.change],
+            lambda path, name: _shown(predictor, limits, path, name),
+            [sound, target],
+            outputs,
+            api_visibility="private",
+            concurrency_limit=1,
+        )
     return page
 
 
@@ -115,15 +141,17 @@ def _shown(predictor: Predictor, limits: Limits, path: str | None, class_name: s
     if path is None:
         return "", *nothing
     try:
-        verdict, guesses, image, rows = answer_upload(predictor, limits, Path(path),
-                                                      class_name=None if class_name == PREDICTED else class_name)
+        verdict, guesses, image, rows = answer_upload(
+            predictor, limits, Path(path), class_name=None if class_name == PREDICTED else class_name
+        )
     except DataError as error:
         return str(error), *nothing
     return verdict, guesses, image, gradio.Dataframe(value=rows, visible=bool(rows))
 
 
-def answer_upload(predictor: Predictor, limits: Limits, path: Path, *, class_name: str | None) -> tuple[
-        str, dict[str, float], np.ndarray | None, list[list[str]]]:
+def answer_upload(
+    predictor: Predictor, limits: Limits, path: Path, *, class_name: str | None
+) -> tuple[str, dict[str, float], np.ndarray | None, list[list[str]]]:
     """The label as a heading, probability of each class, picture `[height, width, 3]` uint8 with the map of `class_name`
     (None: the predicted one), and the time-line's rows. Of a network without maps the picture is None, and the reason stands
     below the heading. Raises DataError, without the server's folders, for what is no sound or too long."""
@@ -135,8 +163,14 @@ def answer_upload(predictor: Predictor, limits: Limits, path: Path, *, class_nam
         found = predictor.predict(path, min_probability=limits.min_probability, max_entropy=limits.max_entropy)
         verdict, picture = f"## {found.label}", None
         try:
-            clips = explained(predictor, pieces_of_file(path, predictor.recipe, Cut()), path.name, class_name=class_name,
-                              layer=None, num_rows=NUM_ROWS)
+            clips = explained(
+                predictor,
+                pieces_of_file(path, predictor.recipe, Cut()),
+                path.name,
+                class_name=class_name,
+                layer=None,
+                num_rows=NUM_ROWS,
+            )
             picture = pixels(draw_maps(clips, predictor.recipe))
         except ConfigError as error:
             verdict += f"\n\n{error}"

@@ -1,6 +1,7 @@
 """AudioNet: four 1-D convolution blocks on the raw waveform."""
 
 from collections import OrderedDict
+from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,18 +24,20 @@ class AudioNet(nn.Module):
     same values from a quarter of the work. Together several times faster on a CPU.
     """
 
-    def __init__(self, *, num_classes: int, in_channels: int = 1, activation: str = "relu"):
+    def __init__(self, *, num_classes: int, in_channels: int = 1, activation: Literal["relu", "leaky_relu"] = "relu"):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ConfigError(f"model.activation is {activation!r}; wanted one of {', '.join(ACTIVATIONS)}")
 
         def block(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Module:
             conv = nn.Conv2d(inputs, outputs, (1, kernel), (1, stride), bias=False)
-            return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(outputs), pool=nn.MaxPool2d((1, 4)),
-                                             act=ACTIVATIONS[activation]()))
+            return nn.Sequential(
+                OrderedDict(conv=conv, norm=nn.BatchNorm2d(outputs), pool=nn.MaxPool2d((1, 4)), act=ACTIVATIONS[activation]())
+            )
 
-        self.blocks = nn.Sequential(block(in_channels, 128, 80, 4), block(128, 128, 3, 1), block(128, 256, 3, 1),
-                                    block(256, 512, 3, 1))
+        self.blocks = nn.Sequential(
+            block(in_channels, 128, 80, 4), block(128, 128, 3, 1), block(128, 256, 3, 1), block(256, 512, 3, 1)
+        )
         self.head = nn.Linear(512, num_classes)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from esc50.config.kinds import PositiveInt, Share
 from esc50.errors import ConfigError, DataError
 from esc50.models.probe import accepts
 
@@ -51,14 +52,24 @@ class TorchvisionNet(_Pretrained):
     names unknown to torchvision, DataError where the weights are neither in torch's cache nor to be downloaded.
     """
 
-    def __init__(self, *, num_classes: int, name: str, weights: str | None = "DEFAULT", hidden: int | None = None,
-                 dropout: float = 0.5, in_channels: int = 3):
+    def __init__(
+        self,
+        *,
+        num_classes: int,
+        name: str,
+        weights: str | None = "DEFAULT",
+        hidden: PositiveInt | None = None,
+        dropout: Share = 0.5,
+        in_channels: int = 3,
+    ):
         from torchvision import models
 
         known = models.list_models(module=models)
         if name not in known:
-            raise ConfigError(f"model.name={name}: torchvision has no such classifier; resnet18, densenet161 and"
-                              f" efficientnet_b0 are three of the {len(known)} it has")
+            raise ConfigError(
+                f"model.name={name}: torchvision has no such classifier; resnet18, densenet161 and"
+                f" efficientnet_b0 are three of the {len(known)} it has"
+            )
         of_name = models.get_model_weights(name)
         if weights is not None and weights not in of_name.__members__:
             raise ConfigError(f"model.weights={weights}: {name} has {', '.join(of_name.__members__)}, or null for none")
@@ -80,8 +91,16 @@ class TorchvisionNet(_Pretrained):
 class TimmNet(_Pretrained):
     """`name` of timm; `weights` DEFAULT for its pre-trained ones, None to start from scratch (extra: timm)."""
 
-    def __init__(self, *, num_classes: int, name: str, weights: str | None = "DEFAULT", hidden: int | None = None,
-                 dropout: float = 0.5, in_channels: int = 3):
+    def __init__(
+        self,
+        *,
+        num_classes: int,
+        name: str,
+        weights: str | None = "DEFAULT",
+        hidden: PositiveInt | None = None,
+        dropout: Share = 0.5,
+        in_channels: int = 3,
+    ):
         if weights is not None:
             _fail_quickly_offline()
         try:
@@ -93,8 +112,10 @@ class TimmNet(_Pretrained):
         try:
             body = timm.create_model(name, pretrained=weights is not None, num_classes=0)
         except Exception as error:  # the hub's client raises many kinds, all of them for want of the file
-            raise DataError(f"the weights of {name} are not in timm's cache and could not be downloaded"
-                            f" ({type(error).__name__}); model.weights=null trains from scratch") from None
+            raise DataError(
+                f"the weights of {name} are not in timm's cache and could not be downloaded"
+                f" ({type(error).__name__}); model.weights=null trains from scratch"
+            ) from None
         config = body.pretrained_cfg
         # Some nets have a layer between their features and the classifier, which stays.
         num_features = getattr(body, "head_hidden_size", body.num_features)
@@ -106,8 +127,10 @@ def _check_size(weights: str, of_name: type, name: str, size: tuple[int, int] | 
     """Raise ConfigError for weights that a network of fixed size has for larger pictures only."""
     fitting = [key for key, value in of_name.__members__.items() if size is None or value.meta["min_size"] <= size]
     if weights not in fitting:
-        raise ConfigError(f"model.weights={weights}: {name} is built for pictures of {size[0]} x {size[1]}, these weights"
-                          f" need {of_name[weights].meta['min_size'][0]}; choose one of {', '.join(fitting)}")
+        raise ConfigError(
+            f"model.weights={weights}: {name} is built for pictures of {size[0]} x {size[1]}, these weights"
+            f" need {of_name[weights].meta['min_size'][0]}; choose one of {', '.join(fitting)}"
+        )
 
 
 def fetch_weights(url: str, name: str) -> dict[str, Tensor]:
@@ -117,8 +140,10 @@ def fetch_weights(url: str, name: str) -> dict[str, Tensor]:
         return torch.hub.load_state_dict_from_url(url, map_location="cpu", check_hash=True, weights_only=True)
     except Exception as error:  # of the network, or one of the many that torch has for a file that is not its own
         reason = next(iter(str(getattr(error, "reason", error)).splitlines()), type(error).__name__)
-        raise DataError(f"the ImageNet weights of {name} could not be fetched from {url} ({reason}); put the file at {path},"
-                        " or train from scratch with model.weights=null") from None
+        raise DataError(
+            f"the ImageNet weights of {name} could not be fetched from {url} ({reason}); put the file at {path},"
+            " or train from scratch with model.weights=null"
+        ) from None
 
 
 def _fail_quickly_offline() -> None:

@@ -5,10 +5,13 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from esc50.config.kinds import Share, Sizes
+
 
 def _conv(inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs),
-                         nn.ReLU(inplace=True))
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)
+    )
 
 
 class MelCNN(nn.Module):
@@ -21,13 +24,15 @@ class MelCNN(nn.Module):
     sound. `channels`: of the stem and each pair; `dropout`: before the last layer.
     """
 
-    def __init__(self, *, num_classes: int, in_channels: int = 1, channels: tuple[int, ...] = (32, 64, 128, 256),
-                 dropout: float = 0.2):
+    def __init__(self, *, num_classes: int, in_channels: int = 1, channels: Sizes = (32, 64, 128, 256), dropout: Share = 0.2):
         super().__init__()
         self.stem = _conv(in_channels, channels[0], kernel=5, stride=2)
-        self.blocks = nn.Sequential(*(
-            nn.Sequential(nn.AvgPool2d(2), _conv(inputs, outputs), _conv(outputs, outputs))
-            for inputs, outputs in pairwise(channels)))
+        self.blocks = nn.Sequential(
+            *(
+                nn.Sequential(nn.AvgPool2d(2), _conv(inputs, outputs), _conv(outputs, outputs))
+                for inputs, outputs in pairwise(channels)
+            )
+        )
         self.min_size = 2 ** len(channels) - 1  # bands and frames of which the stem and the poolings leave one
         self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels[-1], num_classes))
 

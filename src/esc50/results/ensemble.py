@@ -18,8 +18,10 @@ def ensemble(members: Sequence[Sequence[Run]], *, weights: Sequence[float]) -> d
     """
     assert len(members) == len(weights)
     check_same_task([run for runs in members for run in runs])
-    of_members = [{fold: average([run.predictions for run in runs], [1.0] * len(runs))
-                   for fold, runs in by_fold(member).items()} for member in members]
+    of_members = [
+        {fold: average([run.predictions for run in runs], [1.0] * len(runs)) for fold, runs in by_fold(member).items()}
+        for member in members
+    ]
     folds = [tuple(sorted(member)) for member in of_members]
     if len(set(folds)) > 1:
         raise DataError(f"the members have other folds ({', '.join(map(str, folds))}); an ensemble wants the same of each")
@@ -34,8 +36,10 @@ def average(predictions: Sequence[Predictions], weights: Sequence[float]) -> Pre
     total = np.zeros_like(first.probs)
     for one, weight in zip(predictions, weights, strict=True):
         if set(one.filenames) != rows.keys():
-            raise DataError(f"the members tested different clips of fold {first.folds[0]} ({len(one.filenames)} and"
-                            f" {len(rows)}); evaluate them on the same data")
+            raise DataError(
+                f"the members tested different clips of fold {first.folds[0]} ({len(one.filenames)} and"
+                f" {len(rows)}); evaluate them on the same data"
+            )
         order = np.argsort([rows[filename] for filename in one.filenames])
         total += weight * one.probs[order]
     return replace(first, probs=total / sum(weights))

@@ -20,8 +20,9 @@ CONFIDENCE = 0.95
 # What a run may differ in from another of the same system.
 NOT_OF_THE_SYSTEM = (*WITHOUT_EFFECT, "fold", "seed", "objective", "report_optimistic")
 SELECTIONS = {"official": "last epoch", "holdout": "best epoch on a validation fold"}
-ESC10 = frozenset({"chainsaw", "clock_tick", "crackling_fire", "crying_baby", "dog", "helicopter", "rain", "rooster",
-                   "sea_waves", "sneezing"})
+ESC10 = frozenset(
+    {"chainsaw", "clock_tick", "crackling_fire", "crying_baby", "dog", "helicopter", "rain", "rooster", "sea_waves", "sneezing"}
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,14 +72,19 @@ def check_same_task(runs: Sequence[Run]) -> None:
     known: dict[str, tuple[int, int, Path]] = {}
     for run in runs:
         if run.predictions.class_names != first.predictions.class_names:
-            raise DataError(f"{run.folder} and {first.folder} have other classes ({len(run.predictions.class_names)} and"
-                            f" {len(first.predictions.class_names)}); compare runs on the same data set only")
-        for filename, fold, target in zip(run.predictions.filenames, run.predictions.folds, run.predictions.targets.tolist(),
-                                          strict=True):
+            raise DataError(
+                f"{run.folder} and {first.folder} have other classes ({len(run.predictions.class_names)} and"
+                f" {len(first.predictions.class_names)}); compare runs on the same data set only"
+            )
+        for filename, fold, target in zip(
+            run.predictions.filenames, run.predictions.folds, run.predictions.targets.tolist(), strict=True
+        ):
             fold_, target_, other = known.setdefault(filename, (fold, target, run.folder))
             if (fold_, target_) != (fold, target):
-                raise DataError(f"{filename} has fold {fold} and target {target} in {run.folder}, but fold {fold_} and target"
-                                f" {target_} in {other}; compare runs on the same data set only")
+                raise DataError(
+                    f"{filename} has fold {fold} and target {target} in {run.folder}, but fold {fold_} and target"
+                    f" {target_} in {other}; compare runs on the same data set only"
+                )
 
 
 def systems(runs: Sequence[Run]) -> list[list[Run]]:
@@ -96,11 +102,14 @@ def systems(runs: Sequence[Run]) -> list[list[Run]]:
         group.sort(key=lambda run: (run.fold, run.seed))
         for one, other in pairwise(group):
             if (one.fold, one.seed) == (other.fold, other.seed):
-                raise DataError(f"{one.folder} and {other.folder} are the same system with the same fold {one.fold} and seed"
-                                f" {one.seed}; leave one out")
+                raise DataError(
+                    f"{one.folder} and {other.folder} are the same system with the same fold {one.fold} and seed"
+                    f" {one.seed}; leave one out"
+                )
             if one.fold == other.fold and set(one.predictions.filenames) != set(other.predictions.filenames):
-                raise DataError(f"{one.folder} and {other.folder} tested different clips of fold {one.fold}; evaluate both"
-                                " on the same data")
+                raise DataError(
+                    f"{one.folder} and {other.folder} tested different clips of fold {one.fold}; evaluate both on the same data"
+                )
     return groups
 
 
@@ -147,14 +156,24 @@ def entry(name: str, members: Sequence[Run]) -> Entry:
     folds = list(accuracies.values())
     metrics = [run.metrics for run in members]
     optimistic = [one.get("optimistic_test_accuracy") for one in metrics]
-    return Entry(system=name, folds=len(folds), seeds=len({run.seed for run in members}),
-                 accuracy_mean=float(np.mean(folds)), accuracy_std=float(np.std(folds, ddof=1)) if len(folds) > 1 else None,
-                 ci_low=low, ci_high=high, fold_accuracies=accuracies,
-                 optimistic_mean=_mean_over_folds(members, optimistic) if None not in optimistic else None,
-                 epochs=members[0].config["trainer"]["max_epochs"], parameters=metrics[0].get("parameters"),
-                 train_seconds=sum(one.get("train_seconds", 0) for one in metrics), selection=_selection(members),
-                 source=f"{len(members)} runs here", input=str(members[0].config["features"]["kind"]),
-                 pretraining=str(members[0].config["model"].get("weights") or "none"))
+    return Entry(
+        system=name,
+        folds=len(folds),
+        seeds=len({run.seed for run in members}),
+        accuracy_mean=float(np.mean(folds)),
+        accuracy_std=float(np.std(folds, ddof=1)) if len(folds) > 1 else None,
+        ci_low=low,
+        ci_high=high,
+        fold_accuracies=accuracies,
+        optimistic_mean=_mean_over_folds(members, optimistic) if None not in optimistic else None,
+        epochs=members[0].config["trainer"]["max_epochs"],
+        parameters=metrics[0].get("parameters"),
+        train_seconds=sum(one.get("train_seconds", 0) for one in metrics),
+        selection=_selection(members),
+        source=f"{len(members)} runs here",
+        input=str(members[0].config["features"]["kind"]),
+        pretraining=str(members[0].config["model"].get("weights") or "none"),
+    )
 
 
 def _mean_over_folds(members: Sequence[Run], values: Sequence[float]) -> float:
@@ -201,6 +220,15 @@ def published(class_names: Sequence[str]) -> list[Entry]:
     """The published results on the data set with these classes; none for other data."""
     dataset = dataset_of(class_names)
     text = resources.files("esc50.results").joinpath("published.csv").read_text(encoding="utf-8")
-    return [Entry(system=row["system"], accuracy_mean=float(row["accuracy"]), selection=row["selection"], source=row["source"],
-                  input=row["input"], pretraining=row["pretraining"])
-            for row in csv.DictReader(text.splitlines()) if row["dataset"] == dataset]
+    return [
+        Entry(
+            system=row["system"],
+            accuracy_mean=float(row["accuracy"]),
+            selection=row["selection"],
+            source=row["source"],
+            input=row["input"],
+            pretraining=row["pretraining"],
+        )
+        for row in csv.DictReader(text.splitlines())
+        if row["dataset"] == dataset
+    ]

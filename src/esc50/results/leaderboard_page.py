@@ -13,9 +13,24 @@ from esc50.results.leaderboard import NUM_FOLDS, Entry
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = ("system", "folds", "seeds", "accuracy_mean", "accuracy_std", "ci_low", "ci_high",
-           *(f"fold_{fold}" for fold in range(1, NUM_FOLDS + 1)), "optimistic_mean", "selection", "input", "pretraining",
-           "epochs", "parameters", "train_seconds", "source")
+COLUMNS = (
+    "system",
+    "folds",
+    "seeds",
+    "accuracy_mean",
+    "accuracy_std",
+    "ci_low",
+    "ci_high",
+    *(f"fold_{fold}" for fold in range(1, NUM_FOLDS + 1)),
+    "optimistic_mean",
+    "selection",
+    "input",
+    "pretraining",
+    "epochs",
+    "parameters",
+    "train_seconds",
+    "source",
+)
 OURS, THEIRS = "#31688e", "0.6"
 LETTERS = 44  # of a line that names a system
 
@@ -37,30 +52,47 @@ def write_page(entries: Sequence[Entry], folder: Path, *, command: str) -> str:
 def to_markdown(entries: Sequence[Entry], *, command: str) -> str:
     """Two tables: the systems of the runs with their folds, then all of them among the published results."""
     ours = [entry for entry in entries if entry.is_ours]
-    lines = ["# Leaderboard", "", f"Written by `{command}`. Accuracies in percent. Seeds are averaged before folds; ± is the"
-             " standard deviation over folds (n - 1), the interval a 95 % bootstrap over clips.", "",
-             "| system | folds | seeds | accuracy | 95 % interval | " + " | ".join(f"fold {i}" for i in range(1, NUM_FOLDS + 1))
-             + " | chosen by | optimistic | epochs | parameters | training |",
-             "|---|---:|---:|---:|---:|" + "---:|" * NUM_FOLDS + "---|---:|---:|---:|---:|"]
+    lines = [
+        "# Leaderboard",
+        "",
+        f"Written by `{command}`. Accuracies in percent. Seeds are averaged before folds; ± is the"
+        " standard deviation over folds (n - 1), the interval a 95 % bootstrap over clips.",
+        "",
+        "| system | folds | seeds | accuracy | 95 % interval | "
+        + " | ".join(f"fold {i}" for i in range(1, NUM_FOLDS + 1))
+        + " | chosen by | optimistic | epochs | parameters | training |",
+        "|---|---:|---:|---:|---:|" + "---:|" * NUM_FOLDS + "---|---:|---:|---:|---:|",
+    ]
     for entry in ours:
         folds = [_percent(entry.fold_accuracies.get(fold)) for fold in range(1, NUM_FOLDS + 1)]
         partial = f" (partial: {entry.folds} of {NUM_FOLDS} folds)" if entry.is_partial else ""
-        lines.append(f"| **{entry.system}**{partial} | {entry.folds} | {entry.seeds} | **{_accuracy(entry)}** |"
-                     f" {_percent(entry.ci_low)} to {_percent(entry.ci_high)} | {' | '.join(folds)} | {entry.selection} |"
-                     f" {_percent(entry.optimistic_mean)} | {entry.epochs} | {_millions(entry.parameters)} |"
-                     f" {_minutes(entry.train_seconds)} |")
+        lines.append(
+            f"| **{entry.system}**{partial} | {entry.folds} | {entry.seeds} | **{_accuracy(entry)}** |"
+            f" {_percent(entry.ci_low)} to {_percent(entry.ci_high)} | {' | '.join(folds)} | {entry.selection} |"
+            f" {_percent(entry.optimistic_mean)} | {entry.epochs} | {_millions(entry.parameters)} |"
+            f" {_minutes(entry.train_seconds)} |"
+        )
     if any(entry.optimistic_mean is not None for entry in ours):
         lines += ["", "*optimistic*: the best epoch on the test fold, as much of the literature reports it; no honest estimate."]
     if len(ours) < len(entries):
-        lines += ["", "## Among the published results", "", "| | system | accuracy | chosen by | input | pre-training | source |",
-                  "|---:|---|---:|---|---|---|---|"]
+        lines += [
+            "",
+            "## Among the published results",
+            "",
+            "| | system | accuracy | chosen by | input | pre-training | source |",
+            "|---:|---|---:|---|---|---|---|",
+        ]
         for place, entry in enumerate(entries, start=1):
             name = f"**{entry.system}**" if entry.is_ours else entry.system
-            lines.append(f"| {place} | {name} | {_accuracy(entry)} | {entry.selection or '?'} | {entry.input or '?'} |"
-                         f" {entry.pretraining or '?'} | {entry.source} |")
+            lines.append(
+                f"| {place} | {name} | {_accuracy(entry)} | {entry.selection or '?'} | {entry.input or '?'} |"
+                f" {entry.pretraining or '?'} | {entry.source} |"
+            )
             if entry.optimistic_mean is not None:
-                lines.append(f"| | {entry.system}, *optimistic* | {_percent(entry.optimistic_mean)} | best epoch on the test fold"
-                             f" | {entry.input} | {entry.pretraining} | the same runs |")
+                lines.append(
+                    f"| | {entry.system}, *optimistic* | {_percent(entry.optimistic_mean)} | best epoch on the test fold"
+                    f" | {entry.input} | {entry.pretraining} | the same runs |"
+                )
     return "\n".join(lines) + "\n"
 
 
@@ -73,10 +105,16 @@ def draw(entries: Sequence[Entry]) -> "Figure":
     for row, entry in enumerate(entries):
         colour = OURS if entry.is_ours else THEIRS
         if entry.is_ours:
-            axes.plot([100 * entry.ci_low, 100 * entry.ci_high], [row, row], color=colour, linewidth=3, alpha=0.5,
-                      solid_capstyle="butt")
-            axes.plot([100 * value for value in entry.fold_accuracies.values()], [row] * len(entry.fold_accuracies), "|",
-                      color=colour, markersize=8)
+            axes.plot(
+                [100 * entry.ci_low, 100 * entry.ci_high], [row, row], color=colour, linewidth=3, alpha=0.5, solid_capstyle="butt"
+            )
+            axes.plot(
+                [100 * value for value in entry.fold_accuracies.values()],
+                [row] * len(entry.fold_accuracies),
+                "|",
+                color=colour,
+                markersize=8,
+            )
         chosen = entry.selection == "best epoch on the test fold"
         axes.plot(100 * entry.accuracy_mean, row, "o", color=colour, markerfacecolor="white" if chosen else colour, markersize=7)
         if entry.optimistic_mean is not None:

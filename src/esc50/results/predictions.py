@@ -1,6 +1,7 @@
 """The predictions file: one row a clip, enough to rebuild every table without a model."""
 
 import csv
+import html
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.errors import DataError
 from esc50.files import write_atomically
 
@@ -34,11 +35,46 @@ class Predictions:
         """Most probable class of each clip, `[clips]`."""
         return self.probs.argmax(axis=1)
 
+    def rows(self) -> list[dict[str, str | int | float]]:
+        """One dict a clip, such as `pandas.DataFrame` takes: filename, fold, the names of the true and of the most probable
+        class, and the latter's probability."""
+        columns = zip(self.filenames, self.folds, self.targets, self.predicted, self.probs.max(axis=1), strict=True)
+        return [
+            {
+                "filename": filename,
+                "fold": fold,
+                "category": self.class_names[target],
+                "predicted": self.class_names[predicted],
+                "probability": float(probability),
+            }
+            for filename, fold, target, predicted, probability in columns
+        ]
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the table."""
+        rows = self.rows()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{value:.3f}</td>" if isinstance(value, float) else f"<td>{html.escape(str(value))}</td>"
+                for value in row.values()
+            )
+            + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
 
 def predictions_of(clips: Sequence[Clip], targets: np.ndarray, probs: np.ndarray, *, names: tuple[str, ...]) -> Predictions:
     """What a model says of `clips`: `targets` `[clips]` and `probs` `[clips, classes]` in their order."""
-    return Predictions(filenames=tuple(clip.filename for clip in clips), folds=tuple(clip.fold for clip in clips),
-                       targets=targets, probs=probs, class_names=names)
+    return Predictions(
+        filenames=tuple(clip.filename for clip in clips),
+        folds=tuple(clip.fold for clip in clips),
+        targets=targets,
+        probs=probs,
+        class_names=names,
+    )
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -52,8 +88,9 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
     with write_atomically(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow((*FIXED, *(f"prob_{name}" for name in predictions.class_names)))
-        for filename, fold, target, predicted, probs in zip(predictions.filenames, predictions.folds, predictions.targets,
-                                                            predictions.predicted, predictions.probs, strict=True):
+        for filename, fold, target, predicted, probs in zip(
+            predictions.filenames, predictions.folds, predictions.targets, predictions.predicted, predictions.probs, strict=True
+        ):
             writer.writerow((filename, fold, int(target), int(predicted), *(repr(float(prob)) for prob in probs)))
 
 
@@ -75,15 +112,20 @@ def read_predictions(path: str | Path) -> Predictions:
         targets = np.array([int(row[2]) for row in rows], dtype=np.int64)
         if targets.min() < 0 or targets.max() >= len(names):
             raise ValueError(f"a target is not within 0 to {len(names) - 1}")
-        probs = np.array([[float(value) for value in row[len(FIXED):]] for row in rows])
-        return Predictions(filenames=tuple(row[0] for row in rows), folds=tuple(int(row[1]) for row in rows),
-                           targets=targets, probs=probs, class_names=names)
+        probs = np.array([[float(value) for value in row[len(FIXED) :]] for row in rows])
+        return Predictions(
+            filenames=tuple(row[0] for row in rows),
+            folds=tuple(int(row[1]) for row in rows),
+            targets=targets,
+            probs=probs,
+            class_names=names,
+        )
     except ValueError as error:
         raise DataError(f"{path} is not a whole predictions file ({error}); evaluate the run again") from None
 
 
 def _class_names(header: Sequence[str], path: Path) -> tuple[str, ...]:
-    columns = header[len(FIXED):]
+    columns = header[len(FIXED) :]
     if tuple(header[: len(FIXED)]) != FIXED or not columns or not all(name.startswith("prob_") for name in columns):
         raise DataError(f"{path} is not a predictions file: wanted the columns {', '.join(FIXED)}, prob_<class>...")
     return tuple(name.removeprefix("prob_") for name in columns)

@@ -35,8 +35,12 @@ def calibration(probs: np.ndarray, targets: np.ndarray, *, num_bins: int) -> Cal
     bins = np.searchsorted(edges[1:-1], top, side="left")
     counts = np.bincount(bins, minlength=num_bins)
     filled = np.maximum(counts, 1)
-    return Calibration(edges=edges, counts=counts, confidence=np.bincount(bins, weights=top, minlength=num_bins) / filled,
-                       accuracy=np.bincount(bins, weights=right, minlength=num_bins) / filled)
+    return Calibration(
+        edges=edges,
+        counts=counts,
+        confidence=np.bincount(bins, weights=top, minlength=num_bins) / filled,
+        accuracy=np.bincount(bins, weights=right, minlength=num_bins) / filled,
+    )
 
 
 def fit_temperature(probs: np.ndarray, targets: np.ndarray) -> float:

@@ -14,9 +14,22 @@ from esc50.results.record import METRICS, read_metrics
 CONFIG = "config.yaml"
 PREDICTIONS = "predictions.csv"
 # What makes no other result: where things lie, how they are watched and how fast they are read.
-WITHOUT_EFFECT = ("paths", "watch", "resume", "scored_by", "trainer.profile", "data.root", "data.creates", "data.download_to",
-                  "data.archive", "data.url", "data.folds_csv", "loader.num_workers", "loader.memory_limit_gb",
-                  "features.colormap")
+WITHOUT_EFFECT = (
+    "paths",
+    "watch",
+    "resume",
+    "scored_by",
+    "trainer.profile",
+    "data.root",
+    "data.creates",
+    "data.download_to",
+    "data.archive",
+    "data.url",
+    "data.folds_csv",
+    "loader.num_workers",
+    "loader.memory_limit_gb",
+    "features.colormap",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,15 +77,21 @@ def find_runs(place: str | Path) -> list[Path]:
 
 def unfinished_runs(place: str | Path) -> list[Path]:
     """Folders at or below `place` of runs that were begun and have no scores yet."""
-    return sorted(path.parent for path in Path(place).rglob(CONFIG)
-                  if path.parent.name != ".hydra" and not (path.parent / METRICS).is_file())
+    return sorted(
+        path.parent
+        for path in Path(place).rglob(CONFIG)
+        if path.parent.name != ".hydra" and not (path.parent / METRICS).is_file()
+    )
 
 
 def differing_keys(one: Mapping[str, Any], other: Mapping[str, Any], *, free: tuple[str, ...] = WITHOUT_EFFECT) -> list[str]:
     """Keys whose values differ, less `free` ones and what is below them."""
     now, then, absent = flat(one), flat(other), object()
-    return sorted(key for key in now.keys() | then.keys() if now.get(key, absent) != then.get(key, absent)
-                  and not any(key == name or key.startswith(name + ".") for name in free))
+    return sorted(
+        key
+        for key in now.keys() | then.keys()
+        if now.get(key, absent) != then.get(key, absent) and not any(key == name or key.startswith(name + ".") for name in free)
+    )
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -24,11 +24,15 @@ def cross_validated(place: str | Path, config: Mapping[str, Any]) -> tuple[dict[
     different = [differing_keys(config, members[0].config, free=FREE_KEYS) for members in groups]
     if [] not in different:
         nearest = min(different, key=len)
-        raise ConfigError(f"scored_by={place}: its runs were trained with another {', '.join(nearest)}; a score stands only for"
-                          " the recipe it was measured with")
+        raise ConfigError(
+            f"scored_by={place}: its runs were trained with another {', '.join(nearest)}; a score stands only for"
+            " the recipe it was measured with"
+        )
     if different.count([]) > 1:
-        raise ConfigError(f"scored_by={place}: it holds {different.count([])} scores of this recipe, by several protocols or"
-                          " devices; give the folder of one sweep")
+        raise ConfigError(
+            f"scored_by={place}: it holds {different.count([])} scores of this recipe, by several protocols or"
+            " devices; give the folder of one sweep"
+        )
     members = groups[different.index([])]
     found = entry("", members)
     return {key: getattr(found, key) for key in KEPT} | {"place": str(place)}, members[0].predictions.class_names

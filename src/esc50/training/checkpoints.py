@@ -62,19 +62,34 @@ class BestAndLast(ModelCheckpoint):
             moved[key] = here(moved.get(key, ""))
         moved["best_k_models"] = {here(path): value for path, value in moved.get("best_k_models", {}).items()}
         if moved["best_model_path"] and not Path(moved["best_model_path"]).is_file():
-            log.warning("the best epoch so far, %s, does not lie beside the checkpoint; the best is chosen from the epochs"
-                        " to come, or the last one is taken", Path(moved["best_model_path"]).name)
-            moved |= {"best_model_path": "", "best_model_score": None, "best_k_models": {}, "kth_best_model_path": "",
-                      "kth_value": None}
+            log.warning(
+                "the best epoch so far, %s, does not lie beside the checkpoint; the best is chosen from the epochs"
+                " to come, or the last one is taken",
+                Path(moved["best_model_path"]).name,
+            )
+            moved |= {
+                "best_model_path": "",
+                "best_model_score": None,
+                "best_k_models": {},
+                "kth_best_model_path": "",
+                "kth_value": None,
+            }
         super().load_state_dict(moved)
 
 
 def checkpoint_callback(folder: Path, *, monitor: str | None, save_top_k: int) -> BestAndLast:
     """Keeps `last.ckpt` and, with a `monitor`, the best epochs; file names are flat and free of `=`."""
     mode = "min" if monitor is not None and monitor.endswith("loss") else "max"
-    return BestAndLast(dirpath=str(folder / FOLDER), filename="epoch-{epoch:03d}", monitor=monitor, mode=mode,
-                       save_top_k=0 if monitor is None else save_top_k, save_on_train_epoch_end=True,
-                       auto_insert_metric_name=False, enable_version_counter=False)
+    return BestAndLast(
+        dirpath=str(folder / FOLDER),
+        filename="epoch-{epoch:03d}",
+        monitor=monitor,
+        mode=mode,
+        save_top_k=0 if monitor is None else save_top_k,
+        save_on_train_epoch_end=True,
+        auto_insert_metric_name=False,
+        enable_version_counter=False,
+    )
 
 
 def find_checkpoint(path: str | Path) -> Path:
@@ -98,8 +113,7 @@ def find_last_checkpoint(path: str | Path) -> Path:
 def _existing(checkpoint: Path, folder: Path) -> Path:
     if not checkpoint.is_file():
         name = checkpoint.relative_to(folder) if checkpoint.is_relative_to(folder) else checkpoint
-        raise DataError(f"{folder} holds no {name}; it is not the folder of a run that finished an"
-                        " epoch")
+        raise DataError(f"{folder} holds no {name}; it is not the folder of a run that finished an epoch")
     return checkpoint
 
 
@@ -155,5 +169,7 @@ def check_same_config(config: Mapping[str, Any], stored: Mapping[str, Any]) -> N
     if different:
         now, then = flat(config), flat(stored)
         pairs = ", ".join(f"{key}={now.get(key, 'absent')} (was {then.get(key, 'absent')})" for key in different)
-        raise ConfigError(f"resume: this config differs from the checkpoint's in {pairs}; only trainer.max_epochs, paths and"
-                          " watch may change, start a new run for anything else")
+        raise ConfigError(
+            f"resume: this config differs from the checkpoint's in {pairs}; only trainer.max_epochs, paths and"
+            " watch may change, start a new run for anything else"
+        )

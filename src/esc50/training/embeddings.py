@@ -24,8 +24,14 @@ class Embeddings:
 
 
 @torch.no_grad()
-def embed_all(embed: Callable[[Tensor], Tensor], dataset: ClipDataset, *, batch_size: int, device: torch.device,
-              context: Callable[[], AbstractContextManager]) -> Embeddings:
+def embed_all(
+    embed: Callable[[Tensor], Tensor],
+    dataset: ClipDataset,
+    *,
+    batch_size: int,
+    device: torch.device,
+    context: Callable[[], AbstractContextManager],
+) -> Embeddings:
     """Embed every clip of `dataset`, in its own order, so that the values do not depend on when training began.
 
     `embed`: stored input `[batch, ...]` to `[batch, features]`; `context` is entered around it (precision).

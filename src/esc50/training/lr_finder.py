@@ -25,9 +25,17 @@ class LrCurve:
     suggestion: float | None
 
 
-def find_lr(model: nn.Module, batches: Iterable, *, loss_of: Callable[[nn.Module, object, int], Tensor],
-            optimizer: Callable[[nn.Module], Optimizer], low: float = 1e-7, high: float = 1.0, num_steps: int = 100,
-            diverged: float = 4.0) -> LrCurve:
+def find_lr(
+    model: nn.Module,
+    batches: Iterable,
+    *,
+    loss_of: Callable[[nn.Module, object, int], Tensor],
+    optimizer: Callable[[nn.Module], Optimizer],
+    low: float = 1e-7,
+    high: float = 1.0,
+    num_steps: int = 100,
+    diverged: float = 4.0,
+) -> LrCurve:
     """Range test (Smith 2017, arXiv 1506.01186) on a copy of `model`, which itself stays untouched, as does torch's random
     state.
 

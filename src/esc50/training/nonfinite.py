@@ -42,10 +42,14 @@ def _watched(model: nn.Module, first: list[str]) -> Iterator[None]:
         def look(module: nn.Module, inputs: tuple, output: object) -> None:
             if not first and isinstance(output, Tensor) and not torch.isfinite(output).all():
                 first.append(f"{name} ({type(module).__name__})")
+
         return look
 
-    handles = [module.register_forward_hook(hook(name)) for name, module in model.named_modules()
-               if not any(True for _ in module.children())]
+    handles = [
+        module.register_forward_hook(hook(name))
+        for name, module in model.named_modules()
+        if not any(True for _ in module.children())
+    ]
     try:
         yield
     finally:

@@ -15,8 +15,11 @@ def layer_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
 def parameter_groups(model: nn.Module, *, lr: float, lr_ratio: dict[str, float]) -> list[dict]:
     """Groups for an optimiser: `lr` is the head's rate, `lr_ratio` what part of it each group gets (Howard and Ruder
     2018, arXiv 1801.06146). Groups carry their `name`; empty ones are left out."""
-    return [{"params": parameters, "lr": lr * lr_ratio[name], "name": name}
-            for name, parameters in layer_groups(model).items() if parameters]
+    return [
+        {"params": parameters, "lr": lr * lr_ratio[name], "name": name}
+        for name, parameters in layer_groups(model).items()
+        if parameters
+    ]
 
 
 def set_body_frozen(model: nn.Module, frozen: bool) -> None:

@@ -16,11 +16,20 @@ LIGHTNING_NAMES = {"float32": "32-true", "bfloat16": "bf16-mixed"}
 def check_device(*, accelerator: str, devices: int, strategy: str) -> None:
     """Raise ConfigError where this machine cannot give what the trainer asks for."""
     try:
-        L.Trainer(accelerator=accelerator, devices=devices, strategy=strategy, logger=False, enable_checkpointing=False,
-                  enable_progress_bar=False, enable_model_summary=False)
+        L.Trainer(
+            accelerator=accelerator,
+            devices=devices,
+            strategy=strategy,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
     except (MisconfigurationException, ValueError, ImportError) as error:
-        raise ConfigError(f"trainer.accelerator={accelerator} trainer.devices={devices} trainer.strategy={strategy}:"
-                          f" {str(error).strip().splitlines()[0]}") from None
+        raise ConfigError(
+            f"trainer.accelerator={accelerator} trainer.devices={devices} trainer.strategy={strategy}:"
+            f" {str(error).strip().splitlines()[0]}"
+        ) from None
 
 
 def available(accelerator: str) -> str:
@@ -59,9 +68,15 @@ def resolve_precision(requested: str, *, model: str, accelerator: str, compiled:
 @contextlib.contextmanager
 def in_float32(device_type: str) -> Iterator[None]:
     """Full float32: no autocast, and no TF32 in a GPU's convolutions, which torch allows by default."""
-    with torch.autocast(device_type, enabled=False), torch.backends.cudnn.flags(
-            enabled=torch.backends.cudnn.enabled, benchmark=torch.backends.cudnn.benchmark,
-            deterministic=torch.backends.cudnn.deterministic, allow_tf32=False):
+    with (
+        torch.autocast(device_type, enabled=False),
+        torch.backends.cudnn.flags(
+            enabled=torch.backends.cudnn.enabled,
+            benchmark=torch.backends.cudnn.benchmark,
+            deterministic=torch.backends.cudnn.deterministic,
+            allow_tf32=False,
+        ),
+    ):
         yield
 
 

@@ -16,10 +16,21 @@ log = logging.getLogger(__name__)
 
 PARTS = ("data", "transfer", "augmentation", "forward", "backward", "optimizer", "logging", "validation", "checkpoints", "loop")
 # What Lightning calls its actions, by a piece of the name; the first that fits. What fits none belongs to the action around it.
-PART_OF = {"dataloader_next": "data", "val_next": "data", "batch_to_device": "transfer", "augmentation": "augmentation",
-           ".training_step": "forward", ".on_train_epoch_start": "forward", ".backward": "backward",
-           ".optimizer_step": "optimizer", "save_checkpoint": "checkpoints", "Checkpoint": "checkpoints",
-           "[Callback]": "logging", "logging": "logging", "validation_": "validation"}
+PART_OF = {
+    "dataloader_next": "data",
+    "val_next": "data",
+    "batch_to_device": "transfer",
+    "augmentation": "augmentation",
+    ".training_step": "forward",
+    ".on_train_epoch_start": "forward",
+    ".backward": "backward",
+    ".optimizer_step": "optimizer",
+    "save_checkpoint": "checkpoints",
+    "Checkpoint": "checkpoints",
+    "[Callback]": "logging",
+    "logging": "logging",
+    "validation_": "validation",
+}
 
 
 class PartsProfiler(Profiler):
@@ -62,8 +73,10 @@ class PartsProfiler(Profiler):
             writer = csv.writer(file)
             writer.writerow(("part", "seconds", "share", "ms_per_step"))
             writer.writerows((part, *(f"{value:.4f}" for value in values)) for part, *values in rows)
-        table = "\n".join(f"  {part:<12} {seconds:>8.2f} s {share:>7.1%} {each:>9.2f} ms/step"
-                          for part, seconds, share, each in sorted(rows, key=lambda row: -row[1]))
+        table = "\n".join(
+            f"  {part:<12} {seconds:>8.2f} s {share:>7.1%} {each:>9.2f} ms/step"
+            for part, seconds, share, each in sorted(rows, key=lambda row: -row[1])
+        )
         log.info("where the time of %d steps went (%s):\n%s", self.num_steps, self._path, table)
 
 
@@ -75,12 +88,14 @@ class StepTrace(L.Callback):
         self._profiler: torch.profiler.profile | None = None
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        self._profiler = torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=1),
-                                                on_trace_ready=self._write, with_stack=True)
+        self._profiler = torch.profiler.profile(
+            schedule=torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=1), on_trace_ready=self._write, with_stack=True
+        )
         self._profiler.start()
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any,
-                           batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if self._profiler is not None:
             self._profiler.step()
 

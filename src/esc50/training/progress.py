@@ -25,16 +25,25 @@ class RunProgress(ProgressBar):
 
     def on_train_start(self, trainer, pl_module) -> None:
         done = trainer.current_epoch * trainer.num_training_batches
-        self._bar = tqdm(total=trainer.max_epochs * trainer.num_training_batches, initial=done, unit="batch", desc="train",
-                         disable=not self._enabled, dynamic_ncols=True,
-                         mininterval=0.2 if sys.stderr.isatty() else QUIET_SECONDS)
+        self._bar = tqdm(
+            total=trainer.max_epochs * trainer.num_training_batches,
+            initial=done,
+            unit="batch",
+            desc="train",
+            disable=not self._enabled,
+            dynamic_ncols=True,
+            mininterval=0.2 if sys.stderr.isatty() else QUIET_SECONDS,
+        )
 
     def on_train_batch_end(self, trainer, pl_module, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._bar.update()
 
     def on_train_epoch_end(self, trainer, pl_module) -> None:
-        shown = {name.split("/")[0]: f"{value:.3f}" for name, value in self.get_metrics(trainer, pl_module).items()
-                 if isinstance(value, float)}
+        shown = {
+            name.split("/")[0]: f"{value:.3f}"
+            for name, value in self.get_metrics(trainer, pl_module).items()
+            if isinstance(value, float)
+        }
         self._bar.set_description(f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}", refresh=False)
         self._bar.set_postfix(shown, refresh=False)
 

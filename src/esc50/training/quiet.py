@@ -18,10 +18,15 @@ def quieten() -> None:
         logging.getLogger().setLevel(logging.WARNING)
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for message in (".*does not have many workers.*", ".*smaller than the logging interval.*", ".*litlogger.*",
-                    ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
-                    ".*Total length of `list` across ranks is zero.*", ".*Checkpoint directory .* exists and is not empty.*",
-                    ".*Be aware that when using `ckpt_path`, callbacks used.*",
-                    ".*It is recommended to use .*sync_dist=True.*",
-                    ".*you defined a `validation_step` but have no `val_dataloader`.*"):
+    for message in (
+        ".*does not have many workers.*",
+        ".*smaller than the logging interval.*",
+        ".*litlogger.*",
+        ".*`isinstance.treespec, LeafSpec.` is deprecated.*",
+        ".*Total length of `list` across ranks is zero.*",
+        ".*Checkpoint directory .* exists and is not empty.*",
+        ".*Be aware that when using `ckpt_path`, callbacks used.*",
+        ".*It is recommended to use .*sync_dist=True.*",
+        ".*you defined a `validation_step` but have no `val_dataloader`.*",
+    ):
         warnings.filterwarnings("ignore", message)

@@ -26,8 +26,13 @@ def _recomputed(block: nn.Module, forward, *inputs):
     if not block.training:
         return forward(*inputs)
     # Not the reentrant way: that one gives no gradients where the input needs none, as in the first block.
-    return checkpoint(forward, *inputs, use_reentrant=False, preserve_rng_state=True,
-                      context_fn=lambda: (contextlib.nullcontext(), _without_statistics(block)))
+    return checkpoint(
+        forward,
+        *inputs,
+        use_reentrant=False,
+        preserve_rng_state=True,
+        context_fn=lambda: (contextlib.nullcontext(), _without_statistics(block)),
+    )
 
 
 @contextlib.contextmanager

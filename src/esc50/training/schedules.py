@@ -6,20 +6,22 @@ longer run's curve from where it stands.
 
 import math
 
+from esc50.config.kinds import Share, Warmup
+
 
 def constant(progress: float) -> float:
     """Always the full rate."""
     return 1.0
 
 
-def cosine(progress: float, *, warmup: float = 0.0, final: float = 0.0) -> float:
+def cosine(progress: float, *, warmup: Warmup = 0.0, final: Share = 0.0) -> float:
     """Linear rise over the share `warmup`, then half a cosine down to `final` (Loshchilov and Hutter 2017)."""
     if progress < warmup:
         return progress / warmup
     return final + (1 - final) * _fall((progress - warmup) / (1 - warmup))
 
 
-def one_cycle(progress: float, *, warmup: float = 0.3, start: float = 0.04, final: float = 4e-6) -> float:
+def one_cycle(progress: float, *, warmup: Warmup = 0.3, start: Share = 0.04, final: Share = 4e-6) -> float:
     """Cosine rise from `start` over the share `warmup`, then cosine fall to `final`, as parts of the full rate (Smith and
     Topin 2018, arXiv 1708.07120; PyTorch's proportions)."""
     if progress < warmup:

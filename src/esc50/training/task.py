@@ -31,16 +31,25 @@ class Classifier(L.LightningModule):
     of (seed, epoch, batch), so a resumed run equals an uninterrupted one.
     """
 
-    def __init__(self, model: nn.Module, front_end: FrontEnd, *, num_classes: int, seed: int,
-                 augment: Mapping[str, Mapping[str, nn.Module]] | None = None,
-                 optimizer: Callable[[nn.Module], Optimizer] | None = None,
-                 schedule: Callable[..., float] | None = None, freeze_epochs: int = 0, label_smoothing: float = 0.0,
-                 channels_last: bool = True, cache_frozen: bool = True):
+    def __init__(
+        self,
+        model: nn.Module,
+        front_end: FrontEnd,
+        *,
+        num_classes: int,
+        seed: int,
+        augment: Mapping[str, Mapping[str, nn.Module]] | None = None,
+        optimizer: Callable[[nn.Module], Optimizer] | None = None,
+        schedule: Callable[..., float] | None = None,
+        freeze_epochs: int = 0,
+        label_smoothing: float = 0.0,
+        channels_last: bool = True,
+        cache_frozen: bool = True,
+    ):
         super().__init__()
         self.model, self.front_end = model, front_end
         slots = augment or {}
-        self.augment = nn.ModuleDict({slot: nn.ModuleDict(slots.get(slot) or {})
-                                      for slot in ("waveform", "spectrogram", "mix")})
+        self.augment = nn.ModuleDict({slot: nn.ModuleDict(slots.get(slot) or {}) for slot in ("waveform", "spectrogram", "mix")})
         self.num_classes, self.seed = num_classes, seed
         self.freeze_epochs, self.label_smoothing = freeze_epochs, label_smoothing
         self._optimizer, self._schedule = optimizer, schedule
@@ -104,8 +113,13 @@ class Classifier(L.LightningModule):
         for role, loader in loaders.items():
             if loader:
                 batch_size = loader.batch_size or loader.batch_sampler.batch_size
-                self._known[role] = embed_all(lambda stored: self(stored)["embedding"], loader.dataset, device=self.device,
-                                              batch_size=batch_size, context=contexts[role])
+                self._known[role] = embed_all(
+                    lambda stored: self(stored)["embedding"],
+                    loader.dataset,
+                    device=self.device,
+                    batch_size=batch_size,
+                    context=contexts[role],
+                )
 
     @property
     def body_frozen(self) -> bool:
@@ -153,8 +167,10 @@ class Classifier(L.LightningModule):
 
     def _stop(self, what: str) -> NoReturn:
         kept = "the epoch before is in checkpoints/last.ckpt" if self.current_epoch else "no epoch was finished before"
-        raise TrainingError(f"epoch {self.current_epoch + 1}: {what}. {kept.capitalize()}; try a lower optimizer.lr or"
-                            " trainer.gradient_clip=1, and trainer=debug to see which operation it was")
+        raise TrainingError(
+            f"epoch {self.current_epoch + 1}: {what}. {kept.capitalize()}; try a lower optimizer.lr or"
+            " trainer.gradient_clip=1, and trainer=debug to see which operation it was"
+        )
 
     def make_optimizer(self) -> Optimizer:
         """A new optimiser for the model, with its parameter groups."""

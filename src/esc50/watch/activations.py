@@ -12,6 +12,7 @@ import lightning as L
 import torch
 from torch import Tensor, nn
 
+from esc50.config.kinds import PositiveInt, Share
 from esc50.errors import TrainingError
 from esc50.watch.layers import ACTIVATIONS, is_shown, sample, warn_once, watched_layers, write_histograms
 
@@ -30,7 +31,9 @@ class Activations(L.Callback):
     `steps_in_a_row` shown steps one after the other.
     """
 
-    def __init__(self, *, every_n_steps: int, layers: str | Sequence[str] | None, dead_above: float, steps_in_a_row: int):
+    def __init__(
+        self, *, every_n_steps: PositiveInt, layers: str | Sequence[str] | None, dead_above: Share, steps_in_a_row: PositiveInt
+    ):
         assert every_n_steps >= 1 and steps_in_a_row >= 1
         self.every_n_steps, self.layers = every_n_steps, layers
         self.dead_above, self.steps_in_a_row = dead_above, steps_in_a_row
@@ -84,13 +87,17 @@ class Activations(L.Callback):
             if found.nan_count:
                 scalars[f"activation/{name}/nan_count"] = found.nan_count
                 continue
-            scalars |= {f"activation/{name}/mean": found.mean, f"activation/{name}/std": found.std,
-                        f"activation/{name}/zeros": found.zeros}
+            scalars |= {
+                f"activation/{name}/mean": found.mean,
+                f"activation/{name}/std": found.std,
+                f"activation/{name}/zeros": found.zeros,
+            }
             samples[f"activation/{name}"] = found.sample
             self._look_for_dead(name, found)
-        self._warn([name for name, found in outputs.items() if found.nan_count],
-                   f"activations are not finite at step {trainer.global_step}; try a lower optimizer.lr, or"
-                   " trainer.gradient_clip=1")
+        self._warn(
+            [name for name, found in outputs.items() if found.nan_count],
+            f"activations are not finite at step {trainer.global_step}; try a lower optimizer.lr, or trainer.gradient_clip=1",
+        )
         trainer.logger.log_metrics(scalars, step=trainer.global_step)
         write_histograms(trainer.logger.experiment, samples, trainer.global_step)
 
@@ -101,8 +108,11 @@ class Activations(L.Callback):
             return
         dead = (self._silent_for[name] >= self.steps_in_a_row).float().mean().item()
         if dead > self.dead_above:
-            self._warn([name], f"{dead:.0%} of {len(found.silent)} units are dead, they gave 0 for every clip of"
-                               f" {self.steps_in_a_row} shown steps in a row; try a lower optimizer.lr")
+            self._warn(
+                [name],
+                f"{dead:.0%} of {len(found.silent)} units are dead, they gave 0 for every clip of"
+                f" {self.steps_in_a_row} shown steps in a row; try a lower optimizer.lr",
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,8 +157,12 @@ def without_inputs(layers: dict[str, nn.Module]) -> dict[str, nn.Module]:
 
     def is_input(name: str) -> bool:
         behind = following.get(name)
-        return (behind is not None and isinstance(layers[behind], ACTIVATIONS) and not any(layers[name].children())
-                and behind.rpartition(".")[0] == name.rpartition(".")[0])
+        return (
+            behind is not None
+            and isinstance(layers[behind], ACTIVATIONS)
+            and not any(layers[name].children())
+            and behind.rpartition(".")[0] == name.rpartition(".")[0]
+        )
 
     return {name: layer for name, layer in layers.items() if not is_input(name)}
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import lightning as L
 from torch.utils.tensorboard import SummaryWriter
 
+from esc50.config.kinds import FewClips, ForClass, PositiveInt
 from esc50.drawing import pixels
 from esc50.errors import ConfigError
 from esc50.explain.cam import check_layer, grad_cam, model_input
@@ -27,7 +28,7 @@ class Attention(EvaluationPanel):
     for the last one; a name that the model does not have is refused when training begins.
     """
 
-    def __init__(self, *, every_n_epochs: int, num_clips: int, for_class: str, layer: str | None):
+    def __init__(self, *, every_n_epochs: PositiveInt, num_clips: FewClips, for_class: ForClass, layer: str | None):
         super().__init__(every_n_epochs=every_n_epochs)
         assert num_clips >= 1 and for_class in FOR_CLASS
         self.num_clips, self.for_class, self.layer = num_clips, for_class, layer
@@ -56,9 +57,17 @@ def explained_clips(evaluation: Evaluation, *, num_clips: int, for_class: str, l
     classes = (predictions.predicted if for_class == "predicted" else predictions.targets)[chosen].tolist()
     maps = grad_cam(task.model, model_input(task, stored), classes, layer=layer)
     names = predictions.class_names
-    return [ExplainedClip(name=predictions.filenames[position], stored=of_clip, map=values, explained=names[explained],
-                          prob=float(predictions.probs[position, explained]), truth=names[predictions.targets[position]])
-            for position, of_clip, values, explained in zip(chosen, stored, maps, classes, strict=True)]
+    return [
+        ExplainedClip(
+            name=predictions.filenames[position],
+            stored=of_clip,
+            map=values,
+            explained=names[explained],
+            prob=float(predictions.probs[position, explained]),
+            truth=names[predictions.targets[position]],
+        )
+        for position, of_clip, values, explained in zip(chosen, stored, maps, classes, strict=True)
+    ]
 
 
 def varied(targets: Sequence[int], count: int) -> list[int]:

@@ -1,11 +1,13 @@
 """Is it as sure as it is right? Accuracy against predicted probability, and the probabilities of right and wrong clips."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import Field
 from torch.utils.tensorboard import SummaryWriter
 
+from esc50.config.kinds import PositiveInt
 from esc50.drawing import new_figure, pixels, tidy
 from esc50.results.predictions import Predictions
 from esc50.results.reliability import Calibration, calibration
@@ -23,7 +25,7 @@ class CalibrationPanel(EvaluationPanel):
     """Writes the scalar `calibration/ece_<role>` and the pictures `calibration/reliability_<role>`, both of `num_bins` bins,
     and `calibration/probabilities_<role>`."""
 
-    def __init__(self, *, every_n_epochs: int, num_bins: int):
+    def __init__(self, *, every_n_epochs: PositiveInt, num_bins: Annotated[int, Field(ge=1, le=100)]):
         super().__init__(every_n_epochs=every_n_epochs)
         assert num_bins >= 1
         self.num_bins = num_bins
@@ -35,8 +37,10 @@ class CalibrationPanel(EvaluationPanel):
             return
         found = calibration(predictions.probs, predictions.targets, num_bins=self.num_bins)
         writer.add_scalar(f"calibration/ece_{role}", found.error, step)
-        for name, figure in (("reliability", draw_reliability(found, role=role)),
-                             ("probabilities", draw_probabilities(predictions, role=role))):
+        for name, figure in (
+            ("reliability", draw_reliability(found, role=role)),
+            ("probabilities", draw_probabilities(predictions, role=role)),
+        ):
             writer.add_image(f"calibration/{name}_{role}", pixels(figure), step, dataformats="HWC")
 
 
@@ -46,10 +50,23 @@ def draw_reliability(found: Calibration, *, role: str) -> "Figure":
     upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 1))
     filled = found.counts > 0
     starts, widths = found.edges[:-1], np.diff(found.edges)
-    upper.bar(starts[filled], found.accuracy[filled], width=widths[filled], align="edge", color=RIGHT, edgecolor="white",
-              label="share of right clips")
-    upper.plot(found.confidence[filled], found.confidence[filled], "o", color=WRONG, markersize=5,
-               label="mean probability: where the bar should end")
+    upper.bar(
+        starts[filled],
+        found.accuracy[filled],
+        width=widths[filled],
+        align="edge",
+        color=RIGHT,
+        edgecolor="white",
+        label="share of right clips",
+    )
+    upper.plot(
+        found.confidence[filled],
+        found.confidence[filled],
+        "o",
+        color=WRONG,
+        markersize=5,
+        label="mean probability: where the bar should end",
+    )
     upper.plot([0, 1], [0, 1], color="0.35", linestyle="--", linewidth=1)
     upper.set_xlim(0, 1)
     upper.set_ylim(0, 1.03)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
+from esc50.config.kinds import PositiveInt
 from esc50.drawing import new_figure, shortened, tidy
 from esc50.results.metrics import confusion_matrix
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
@@ -21,7 +22,7 @@ class Confusion(EvaluationPanel):
     """Writes the pictures `confusion/matrix_<role>` and `confusion/classes_<role>`, and the table `confusion/pairs_<role>`
     of at most `num_pairs` pairs."""
 
-    def __init__(self, *, every_n_epochs: int, num_pairs: int):
+    def __init__(self, *, every_n_epochs: PositiveInt, num_pairs: PositiveInt):
         super().__init__(every_n_epochs=every_n_epochs)
         assert num_pairs >= 1
         self.num_pairs = num_pairs
@@ -32,8 +33,10 @@ class Confusion(EvaluationPanel):
         names = predictions.class_names
         matrix = confusion_matrix(predictions.targets, predictions.predicted, num_classes=len(names))
         if role not in self._pictures:
-            self._pictures[role] = (MatrixPicture(names, title=f"Confusion ({role})"),
-                                    ClassesPicture(names, matrix.sum(axis=1), title=f"Accuracy by class ({role})"))
+            self._pictures[role] = (
+                MatrixPicture(names, title=f"Confusion ({role})"),
+                ClassesPicture(names, matrix.sum(axis=1), title=f"Accuracy by class ({role})"),
+            )
         for name, picture in zip(("matrix", "classes"), self._pictures[role], strict=True):
             writer.add_image(f"confusion/{name}_{role}", picture.pixels(matrix), step, dataformats="HWC")
         writer.add_text(f"confusion/pairs_{role}", pairs_text(most_confused(matrix, num_pairs=self.num_pairs), names), step)
@@ -57,9 +60,13 @@ def shares_of(matrix: np.ndarray) -> np.ndarray:
 def most_confused(matrix: np.ndarray, *, num_pairs: int) -> list[Pair]:
     """At most so many pairs, from a confusion matrix of counts: most clips first, among equals the larger share."""
     shares = shares_of(matrix)
-    pairs = [Pair(truth=int(truth), predicted=int(predicted), clips=int(matrix[truth, predicted]),
-                  share=float(shares[truth, predicted]))
-             for truth, predicted in np.argwhere(matrix) if truth != predicted]
+    pairs = [
+        Pair(
+            truth=int(truth), predicted=int(predicted), clips=int(matrix[truth, predicted]), share=float(shares[truth, predicted])
+        )
+        for truth, predicted in np.argwhere(matrix)
+        if truth != predicted
+    ]
     return sorted(pairs, key=lambda pair: (-pair.clips, -pair.share))[:num_pairs]
 
 
@@ -85,8 +92,13 @@ class MatrixPicture:
         figure.get_layout_engine().set(h_pad=0.1)
         self.axes = figure.add_subplot()
         # The root makes one clip in ten visible beside the full diagonal.
-        self.image = self.axes.imshow(np.zeros((num_classes, num_classes)), cmap="Blues", interpolation="nearest",
-                                        norm=PowerNorm(0.5, vmin=0, vmax=1), animated=True)
+        self.image = self.axes.imshow(
+            np.zeros((num_classes, num_classes)),
+            cmap="Blues",
+            interpolation="nearest",
+            norm=PowerNorm(0.5, vmin=0, vmax=1),
+            animated=True,
+        )
         named = range(0, num_classes, -(-num_classes // MAX_NAMES))
         labels = [shortened(class_names[target], most=LONGEST_NAME) for target in named]
         self.axes.set_xticks(named, labels, fontsize=7, rotation=90, parse_math=False)
@@ -94,8 +106,15 @@ class MatrixPicture:
         self.axes.set_xlabel("predicted class")
         self.axes.set_ylabel("true class")
         self.axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
-        figure.colorbar(self.image, ax=self.axes, label="share of the true class's clips", shrink=0.7, pad=0.02,
-                        ticks=(0, 0.1, 0.25, 0.5, 0.75, 1), format="{x:g}")
+        figure.colorbar(
+            self.image,
+            ax=self.axes,
+            label="share of the true class's clips",
+            shrink=0.7,
+            pad=0.02,
+            ticks=(0, 0.1, 0.25, 0.5, 0.75, 1),
+            format="{x:g}",
+        )
         self._canvas = figure.canvas
         self._canvas.draw()
         self._still = self._canvas.copy_from_bbox(figure.bbox)
@@ -108,8 +127,15 @@ class MatrixPicture:
         self.axes.draw_artist(self.image)
         if len(matrix) <= MAX_COUNTED:
             for truth, predicted in np.argwhere(matrix):
-                text = self.axes.text(predicted, truth, str(matrix[truth, predicted]), ha="center", va="center", fontsize=8,
-                                       color="white" if shares[truth, predicted] > 0.4 else "black")
+                text = self.axes.text(
+                    predicted,
+                    truth,
+                    str(matrix[truth, predicted]),
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="white" if shares[truth, predicted] > 0.4 else "black",
+                )
                 self.axes.draw_artist(text)
                 text.remove()
         return np.array(self._canvas.buffer_rgba())[:, :, :3]
@@ -139,8 +165,9 @@ class ClassesPicture:
         self.axes.set_xlabel("share of the class's clips that are found (dashed: mean)")
         tidy(self.axes, f"{title}: {', '.join(notes)}" if notes else title, grid="x")
         self.bars = self.axes.barh(range(num_bars), 0.0, height=0.8, color="#9ecae1", animated=True)
-        self.texts = [self.axes.text(0.01, row, "", va="center", fontsize=7, parse_math=False, animated=True)
-                       for row in range(num_bars)]
+        self.texts = [
+            self.axes.text(0.01, row, "", va="center", fontsize=7, parse_math=False, animated=True) for row in range(num_bars)
+        ]
         self._mean = self.axes.axvline(0, color="0.35", linestyle="--", linewidth=1, animated=True)
         self._canvas = figure.canvas
         self._canvas.draw()

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import Field
 from torch.utils.tensorboard import SummaryWriter
 
+from esc50.config.kinds import PositiveInt
 from esc50.drawing import new_figure, pixels, shortened, tidy
 from esc50.results.reliability import ClassRanking, macro, rankings
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
@@ -24,7 +26,7 @@ class Curves(EvaluationPanel):
     """Writes the picture `curves/precision_recall_<role>` with the names of the `num_named` worst classes, the table
     `curves/classes_<role>`, and the scalars `curves/auc_macro_<role>` and `curves/average_precision_macro_<role>`."""
 
-    def __init__(self, *, every_n_epochs: int, num_named: int):
+    def __init__(self, *, every_n_epochs: PositiveInt, num_named: Annotated[int, Field(ge=0, le=10)]):
         super().__init__(every_n_epochs=every_n_epochs)
         assert 0 <= num_named <= 10  # that many colours can be told apart
         self.num_named = num_named
@@ -44,8 +46,10 @@ class Curves(EvaluationPanel):
 
 def macro_scores(found: Sequence[ClassRanking]) -> dict[str, float]:
     """`average_precision_macro` and `auc_macro`: means over the classes that occur. No AUC where only one occurs."""
-    scores = {"average_precision_macro": macro(ranking.average_precision for ranking in found),
-              "auc_macro": macro(ranking.auc for ranking in found)}
+    scores = {
+        "average_precision_macro": macro(ranking.average_precision for ranking in found),
+        "auc_macro": macro(ranking.auc for ranking in found),
+    }
     return {name: value for name, value in scores.items() if value is not None}
 
 
@@ -56,8 +60,15 @@ def worst_first(found: Sequence[ClassRanking]) -> list[ClassRanking]:
 
 def classes_text(found: Sequence[ClassRanking], names: tuple[str, ...]) -> str:
     """A markdown table of every class, the worst first; those without clips stand last, without scores."""
-    rows = [(names[ranking.target], ranking.num_clips, f"{ranking.average_precision:.3f}",
-             "" if ranking.auc is None else f"{ranking.auc:.3f}") for ranking in worst_first(found)]
+    rows = [
+        (
+            names[ranking.target],
+            ranking.num_clips,
+            f"{ranking.average_precision:.3f}",
+            "" if ranking.auc is None else f"{ranking.auc:.3f}",
+        )
+        for ranking in worst_first(found)
+    ]
     present = {ranking.target for ranking in found}
     rows += [(name, 0, "", "") for target, name in enumerate(names) if target not in present]
     return text_table(("class", "clips", "average precision", "AUC"), rows)
@@ -76,11 +87,23 @@ def draw_curves(found: Sequence[ClassRanking], names: tuple[str, ...], *, title:
     ordered = worst_first(found)
     curves = np.stack([ranking.precision_at(RECALLS) for ranking in ordered])
     points = np.stack(np.broadcast_arrays(RECALLS, curves), axis=2)  # [classes, recalls, 2]
-    axes.add_collection(LineCollection(points[num_named:], colors="0.5", linewidths=0.8, alpha=0.35,
-                                       label="another class" if len(ordered) > num_named else None))
+    axes.add_collection(
+        LineCollection(
+            points[num_named:],
+            colors="0.5",
+            linewidths=0.8,
+            alpha=0.35,
+            label="another class" if len(ordered) > num_named else None,
+        )
+    )
     for place, ranking in enumerate(ordered[:num_named]):
-        axes.plot(RECALLS, curves[place], color=colormaps["tab10"](place), linewidth=1.3,
-                  label=f"{ranking.average_precision:.2f}  {shortened(names[ranking.target], most=24)}")
+        axes.plot(
+            RECALLS,
+            curves[place],
+            color=colormaps["tab10"](place),
+            linewidth=1.3,
+            label=f"{ranking.average_precision:.2f}  {shortened(names[ranking.target], most=24)}",
+        )
     mean = macro(ranking.average_precision for ranking in found)
     axes.plot(RECALLS, curves.mean(axis=0), color="black", linewidth=2.5, label=f"{mean:.2f}  mean of {len(found)} classes")
     axes.set_xlim(0, 1.005)
@@ -88,8 +111,9 @@ def draw_curves(found: Sequence[ClassRanking], names: tuple[str, ...], *, title:
     axes.set_xlabel("recall: share of the class's clips that are found")
     axes.set_ylabel("precision: share of those found that are right")
     tidy(axes, title, grid="both")
-    legend = figure.legend(loc="outside right upper", frameon=False, fontsize=8, title="average precision", alignment="left",
-                           title_fontsize=8)
+    legend = figure.legend(
+        loc="outside right upper", frameon=False, fontsize=8, title="average precision", alignment="left", title_fontsize=8
+    )
     for text in legend.get_texts():
         text.set_parse_math(False)
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 
 from esc50.data.audio import fit_length, read
 from esc50.data.checklist import Checklist
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.drawing import draw_spectrogram, new_figure, pixels, tidy
 from esc50.features.picture import Picture
 from esc50.files import write_atomically
@@ -50,8 +50,9 @@ def save_page(figures: dict[str, "Figure"], path: str | Path) -> None:
         Image.fromarray(page).save(temporary, format="PNG", optimize=True)
 
 
-def write_tensorboard(writer, figures: dict[str, "Figure"], checklist: Checklist, clips: Sequence[Clip], *,
-                      sample_rate: int, step: int = 0) -> None:
+def write_tensorboard(
+    writer, figures: dict[str, "Figure"], checklist: Checklist, clips: Sequence[Clip], *, sample_rate: int, step: int = 0
+) -> None:
     """Add the pictures as `data/<name>` and, where there is audio, one clip a class as `data/sounds/<class>`.
 
     `writer` is a SummaryWriter; sounds are mono at `sample_rate` Hz and cut after ten seconds.
@@ -97,12 +98,12 @@ def _draw_balance(checklist: Checklist) -> "Figure":
     left = np.zeros(len(classes))
     for fold, shade in enumerate(shades):
         counts = np.array([of.folds[fold] for of in classes])
-        axes.barh(rows, counts, left=left, height=0.78, color=shade, edgecolor="white", linewidth=0.8,
-                  label=f"fold {fold + 1}")
+        axes.barh(rows, counts, left=left, height=0.78, color=shade, edgecolor="white", linewidth=0.8, label=f"fold {fold + 1}")
         left += counts
     for row, total in zip(rows, left, strict=True):
-        axes.annotate(f"{total:.0f}", (total, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9,
-                      color=GREY)
+        axes.annotate(
+            f"{total:.0f}", (total, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9, color=GREY
+        )
     axes.set_yticks(rows, [of.name for of in classes], fontsize=9, parse_math=False)
     axes.set_ylim(len(classes) - 0.4, -0.6)
     axes.set_xlim(0, left.max() * 1.06)
@@ -110,8 +111,7 @@ def _draw_balance(checklist: Checklist) -> "Figure":
     axes.set_xlabel("clips")
     tidy(axes, f"Class balance: {checklist.num_clips} clips, {len(classes)} classes", grid="x")
     axes.tick_params(axis="y", length=0)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(shades), frameon=False,
-                  fontsize=9)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(shades), frameon=False, fontsize=9)
     return figure
 
 

@@ -2,10 +2,13 @@
 
 import logging
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 from torch.utils.tensorboard import SummaryWriter
 
+from esc50.config.kinds import PositiveInt
 from esc50.features.logmel import LogMelSpec, log_mel
 from esc50.features.picture import PICTURE
 from esc50.features.recipe import Recipe
@@ -24,7 +27,13 @@ class Embedding(EvaluationPanel):
     Of more than `max_clips` clips, so many are taken at even distances.
     """
 
-    def __init__(self, *, every_n_epochs: int, max_clips: int, sprite_size: int):
+    def __init__(
+        self,
+        *,
+        every_n_epochs: PositiveInt,
+        max_clips: Annotated[int, Field(ge=1, le=5000)],
+        sprite_size: Annotated[int, Field(ge=8, le=100)],
+    ):
         super().__init__(every_n_epochs=every_n_epochs)
         self.max_clips, self.sprite_size = max_clips, sprite_size
 
@@ -39,8 +48,10 @@ class Embedding(EvaluationPanel):
         recipe = evaluation.task.front_end.recipe
         sprites = np.stack([sprite(values, recipe, size=self.sprite_size) for values in stored])
         names, targets = predictions.class_names, predictions.targets[chosen]
-        rows = [(names[target], names[predicted], predictions.filenames[i])
-                for i, target, predicted in zip(chosen, targets, predictions.predicted[chosen], strict=True)]
+        rows = [
+            (names[target], names[predicted], predictions.filenames[i])
+            for i, target, predicted in zip(chosen, targets, predictions.predicted[chosen], strict=True)
+        ]
         write_projection(writer.get_logdir(), f"embedding/{evaluation.role}", vectors, rows, columns=COLUMNS, sprites=sprites)
         if len(chosen) > 1:
             writer.add_scalar(f"embedding/neighbours_{evaluation.role}", neighbours_agree(vectors, targets), evaluation.step)

@@ -6,7 +6,8 @@ import lightning as L
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.batches import ClipBatches
-from esc50.data.manifest import Clip, class_names
+from esc50.config.kinds import PositiveInt
+from esc50.data.clip import Clip, class_names
 from esc50.results.predictions import Predictions, predictions_of
 from esc50.training.task import Classifier
 
@@ -41,7 +42,7 @@ class EvaluationPanel(L.Callback):
     `every_n_epochs`: the validations that are shown, and always the last one. The run calls `write` for the test itself.
     """
 
-    def __init__(self, *, every_n_epochs: int):
+    def __init__(self, *, every_n_epochs: PositiveInt):
         assert every_n_epochs >= 1
         self.every_n_epochs = every_n_epochs
 
@@ -54,7 +55,7 @@ class EvaluationPanel(L.Callback):
             self.write(trainer.logger.experiment, validation(trainer, pl_module))
 
 
-def is_due(trainer: L.Trainer, every_n_epochs: int) -> bool:
+def is_due(trainer: L.Trainer, every_n_epochs: PositiveInt) -> bool:
     """Whether this epoch is an n-th one or the last."""
     epochs = trainer.current_epoch + 1
     return epochs % every_n_epochs == 0 or epochs == trainer.max_epochs or trainer.should_stop

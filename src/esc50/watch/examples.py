@@ -9,7 +9,8 @@ import lightning as L
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
-from esc50.data.manifest import Clip
+from esc50.config.kinds import FewClips, PositiveInt
+from esc50.data.clip import Clip
 from esc50.drawing import pixels, shortened
 from esc50.errors import DataError
 from esc50.features.picture import Picture, picture_of
@@ -37,7 +38,7 @@ class Examples(EvaluationPanel):
     in often_wrong.csv in the run folder.
     """
 
-    def __init__(self, *, every_n_epochs: int, num_clips: int):
+    def __init__(self, *, every_n_epochs: PositiveInt, num_clips: FewClips):
         super().__init__(every_n_epochs=every_n_epochs)
         assert num_clips >= 1
         self.num_clips = num_clips
@@ -97,15 +98,23 @@ def draw_examples(predictions: Predictions, chosen: Sequence[int], pictures: Seq
     floor, ceiling = shared_range(pictures)
     wrong = predictions.predicted != predictions.targets
     kind = "highest" if name == "worst" else "lowest"
-    return draw_grid(pictures, [describe(predictions, i, rank=rank) for rank, i in enumerate(chosen, start=1)],
-                     title=f"{name.capitalize()} clips: {kind} loss first, red where the prediction is wrong", scale="dB",
-                     floor=floor, ceiling=ceiling, colors=[WRONG_COLOR if wrong[i] else "black" for i in chosen])
+    return draw_grid(
+        pictures,
+        [describe(predictions, i, rank=rank) for rank, i in enumerate(chosen, start=1)],
+        title=f"{name.capitalize()} clips: {kind} loss first, red where the prediction is wrong",
+        scale="dB",
+        floor=floor,
+        ceiling=ceiling,
+        colors=[WRONG_COLOR if wrong[i] else "black" for i in chosen],
+    )
 
 
 def describe(predictions: Predictions, i: int, *, rank: int) -> str:
     """Three lines: the truth and the prediction with their probabilities, and the file."""
     names, probs = predictions.class_names, predictions.probs[i]
     truth, predicted = int(predictions.targets[i]), int(predictions.predicted[i])
-    return (f"{rank}. is {shortened(names[truth], most=28)}: {100 * probs[truth]:.1f} %\n"
-            f"predicted {shortened(names[predicted], most=24)}: {100 * probs[predicted]:.1f} %\n"
-            f"{shortened(predictions.filenames[i], end=True)}")
+    return (
+        f"{rank}. is {shortened(names[truth], most=28)}: {100 * probs[truth]:.1f} %\n"
+        f"predicted {shortened(names[predicted], most=24)}: {100 * probs[predicted]:.1f} %\n"
+        f"{shortened(predictions.filenames[i], end=True)}"
+    )

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from esc50.config.kinds import NonNegative, Positive, PositiveInt
 from esc50.watch.layers import is_shown, sample, warn_once, watched_layers, write_histograms
 
 log = logging.getLogger(__name__)
@@ -25,8 +26,15 @@ class Gradients(L.Callback):
     steps one after the other.
     """
 
-    def __init__(self, *, every_n_steps: int, layers: str | Sequence[str] | None, vanish_below: float, explode_above: float,
-                 steps_in_a_row: int):
+    def __init__(
+        self,
+        *,
+        every_n_steps: PositiveInt,
+        layers: str | Sequence[str] | None,
+        vanish_below: NonNegative,
+        explode_above: Positive,
+        steps_in_a_row: PositiveInt,
+    ):
         assert every_n_steps >= 1 and steps_in_a_row >= 1
         self.every_n_steps, self.layers = every_n_steps, layers
         self.vanish_below, self.explode_above, self.steps_in_a_row = vanish_below, explode_above, steps_in_a_row
@@ -42,8 +50,11 @@ class Gradients(L.Callback):
     def on_before_optimizer_step(self, trainer: L.Trainer, pl_module: L.LightningModule, optimizer: Optimizer) -> None:
         if not is_shown(trainer, self.every_n_steps):
             return
-        found = {name: measure(gradients) for name, layer in self._watched.items()
-                 if (gradients := [parameter.grad for parameter in layer.parameters() if parameter.grad is not None])}
+        found = {
+            name: measure(gradients)
+            for name, layer in self._watched.items()
+            if (gradients := [parameter.grad for parameter in layer.parameters() if parameter.grad is not None])
+        }
         self._judge(found, trainer.global_step)
         scalars, samples = {}, {}
         for name, of_layer in found.items():
@@ -57,16 +68,20 @@ class Gradients(L.Callback):
 
     def _judge(self, found: Mapping[str, "OfLayer"], step: int) -> None:
         less = "try a lower optimizer.lr, or trainer.gradient_clip=1"
-        self._warn([name for name, of_layer in found.items() if of_layer.nan_count],
-                   f"gradients are not finite at step {step}; {less}")
+        self._warn(
+            [name for name, of_layer in found.items() if of_layer.nan_count], f"gradients are not finite at step {step}; {less}"
+        )
         for name, of_layer in found.items():
             if of_layer.norm > self.explode_above and not of_layer.nan_count:
                 self._warn([name], f"gradients explode, their norm is {of_layer.norm:.2g} at step {step}; {less}")
             vanished = max(-of_layer.min, of_layer.max) < self.vanish_below
             self._vanished_for[name] = self._vanished_for.get(name, 0) + 1 if vanished else 0
             if self._vanished_for[name] >= self.steps_in_a_row:
-                self._warn([name], f"gradients vanish, none was as large as {self.vanish_below:g} in {self.steps_in_a_row} shown"
-                                   f" steps in a row up to step {step}; this layer does not learn any more")
+                self._warn(
+                    [name],
+                    f"gradients vanish, none was as large as {self.vanish_below:g} in {self.steps_in_a_row} shown"
+                    f" steps in a row up to step {step}; this layer does not learn any more",
+                )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

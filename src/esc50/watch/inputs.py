@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.augment.draws import Draws
-from esc50.data.manifest import Clip, class_names
+from esc50.config.kinds import FewClips
+from esc50.data.clip import Clip, class_names
 from esc50.drawing import pixels, shortened
 from esc50.features.front_end import FrontEnd
 from esc50.features.picture import Picture, picture_of
@@ -30,7 +31,7 @@ class Inputs(L.Callback):
     spectrogram where there is one), or `input/sounds_original/<n>` where spectrograms are stored and no sound is augmented.
     """
 
-    def __init__(self, *, num_clips: int):
+    def __init__(self, *, num_clips: FewClips):
         assert num_clips >= 1
         self.num_clips = num_clips
         self._is_due = False
@@ -38,24 +39,43 @@ class Inputs(L.Callback):
     def on_train_start(self, trainer: L.Trainer, pl_module: Classifier) -> None:
         self._is_due = trainer.logger is not None and trainer.is_global_zero
 
-    def on_train_batch_start(self, trainer: L.Trainer, pl_module: Classifier, batch: dict[str, Tensor],
-                             batch_idx: int) -> None:
+    def on_train_batch_start(self, trainer: L.Trainer, pl_module: Classifier, batch: dict[str, Tensor], batch_idx: int) -> None:
         if not self._is_due:
             return
         self._is_due = False
-        key = {"seed": pl_module.seed, "epoch": trainer.current_epoch, "batch": batch_idx, "rank": trainer.global_rank,
-               "world": trainer.world_size}
+        key = {
+            "seed": pl_module.seed,
+            "epoch": trainer.current_epoch,
+            "batch": batch_idx,
+            "rank": trainer.global_rank,
+            "world": trainer.world_size,
+        }
         with torch.no_grad(), trainer.precision_plugin.train_step_context():
             x, target_probs = pl_module.augmented(batch, Draws(**key))
             sounds = augmented_sound(pl_module, batch["input"], x, Draws(**key))
         shown = [None if part is None else part[: self.num_clips].float().cpu().numpy() for part in (x, target_probs, sounds)]
         clips = [trainer.datamodule.clips[i] for i in batch["index"][: self.num_clips].tolist()]
-        write_inputs(trainer.logger.experiment, clips, *shown, class_names(trainer.datamodule.clips), pl_module.front_end,
-                     step=trainer.global_step)
+        write_inputs(
+            trainer.logger.experiment,
+            clips,
+            *shown,
+            class_names(trainer.datamodule.clips),
+            pl_module.front_end,
+            step=trainer.global_step,
+        )
 
 
-def write_inputs(writer: SummaryWriter, clips: Sequence[Clip], x: np.ndarray, target_probs: np.ndarray,
-                 sounds: np.ndarray | None, names: tuple[str, ...], front_end: FrontEnd, *, step: int) -> None:
+def write_inputs(
+    writer: SummaryWriter,
+    clips: Sequence[Clip],
+    x: np.ndarray,
+    target_probs: np.ndarray,
+    sounds: np.ndarray | None,
+    names: tuple[str, ...],
+    front_end: FrontEnd,
+    *,
+    step: int,
+) -> None:
     """Add the picture of what the network got of `clips`, `x` with label probabilities `[clips, classes]`, and the samples
     `sounds` `[clips, time]`, or those of the files where there are none."""
     titles = [f"{n}. {mixture}" for n, mixture in enumerate(mixtures(target_probs, names), start=1)]
@@ -94,8 +114,9 @@ def draw_inputs(x: np.ndarray, sounds: np.ndarray | None, titles: Sequence[str],
     images, frequencies = x[:, 0], recipe.mel.mel_frequencies()
     finite = images[np.isfinite(images)]
     floor, ceiling = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    pictures = [Picture(decibels=image, seconds=recipe.seconds, frequencies=frequencies, floor=floor, ceiling=ceiling)
-                for image in images]
+    pictures = [
+        Picture(decibels=image, seconds=recipe.seconds, frequencies=frequencies, floor=floor, ceiling=ceiling) for image in images
+    ]
     return draw_grid(pictures, titles, title=title, scale="value that the network gets", floor=floor, ceiling=ceiling)
 
 

@@ -29,11 +29,14 @@ def watched_layers(model: nn.Module, patterns: str | Sequence[str] | None) -> di
     if patterns is None:
         return leaf_blocks(model)
     wanted = [patterns] if isinstance(patterns, str) else patterns
-    found = {name: module for name, module in model.named_modules()
-             if name and any(fnmatchcase(name, pattern) for pattern in wanted)}
+    found = {
+        name: module for name, module in model.named_modules() if name and any(fnmatchcase(name, pattern) for pattern in wanted)
+    }
     if not found:
-        raise ConfigError(f"no layer of the network has a name like {' or '.join(wanted)}, as a panel's key layers wants; the"
-                          f" coarse ones are {', '.join(leaf_blocks(model))}, and null watches these")
+        raise ConfigError(
+            f"no layer of the network has a name like {' or '.join(wanted)}, as a panel's key layers wants; the"
+            f" coarse ones are {', '.join(leaf_blocks(model))}, and null watches these"
+        )
     return found
 
 

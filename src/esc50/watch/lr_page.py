@@ -22,6 +22,11 @@ def draw_curve(curve: LrCurve) -> "Figure":
     if curve.suggestion is not None:
         loss = curve.losses[curve.lrs.index(curve.suggestion)]
         axes.plot([curve.suggestion], [loss], "o", color="tab:red")
-        axes.annotate(f"falls fastest at {curve.suggestion:.2g}", (curve.suggestion, loss), textcoords="offset points",
-                      xytext=(8, 8), color="tab:red")
+        axes.annotate(
+            f"falls fastest at {curve.suggestion:.2g}",
+            (curve.suggestion, loss),
+            textcoords="offset points",
+            xytext=(8, 8),
+            color="tab:red",
+        )
     return figure

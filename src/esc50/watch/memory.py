@@ -30,9 +30,11 @@ def memory_in_use(device: torch.device) -> dict[str, float]:
     """Megabytes by tag."""
     if device.type != "cuda":
         return {"memory/process_mb": psutil.Process().memory_info().rss / MB}
-    found = {"memory/allocated_mb": torch.cuda.memory_allocated(device) / MB,
-             "memory/reserved_mb": torch.cuda.memory_reserved(device) / MB,
-             "memory/peak_mb": torch.cuda.max_memory_allocated(device) / MB}
+    found = {
+        "memory/allocated_mb": torch.cuda.memory_allocated(device) / MB,
+        "memory/reserved_mb": torch.cuda.memory_reserved(device) / MB,
+        "memory/peak_mb": torch.cuda.max_memory_allocated(device) / MB,
+    }
     try:
         found["memory/gpu_utilization"] = float(torch.cuda.utilization(device))
     except (ModuleNotFoundError, RuntimeError) as error:  # needs nvidia-ml-py and a driver that answers

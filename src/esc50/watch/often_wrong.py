@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from esc50.data.manifest import Clip
+from esc50.data.clip import Clip
 from esc50.files import write_atomically
 from esc50.results.predictions import Predictions
 
@@ -45,14 +45,25 @@ class WrongCounts:
         for clip in clips:
             if counts := self._taken_for.get(clip.filename):
                 most = min(counts, key=lambda name: (-counts[name], name))
-                rows.append((clip.filename, clip.category, sum(counts.values()), self.epochs, most,
-                             self._losses[clip.filename] / self.epochs))
+                rows.append(
+                    (
+                        clip.filename,
+                        clip.category,
+                        sum(counts.values()),
+                        self.epochs,
+                        most,
+                        self._losses[clip.filename] / self.epochs,
+                    )
+                )
         return sorted(rows, key=lambda row: (-row[2], -row[5], row[0]))
 
     def state_dict(self) -> dict[str, Any]:
         """Builtin types only, as checkpoints hold."""
-        return {"epochs": self.epochs, "losses": dict(self._losses),
-                "taken_for": {filename: dict(counts) for filename, counts in self._taken_for.items()}}
+        return {
+            "epochs": self.epochs,
+            "losses": dict(self._losses),
+            "taken_for": {filename: dict(counts) for filename, counts in self._taken_for.items()},
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.epochs, self._losses = state["epochs"], dict(state["losses"])

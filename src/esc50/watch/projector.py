@@ -20,8 +20,15 @@ CONFIG = "projector_config.pbtxt"
 LARGEST = 8192  # pixels on a side of the picture that holds all sprites, TensorBoard's limit
 
 
-def write_projection(folder: str | Path, name: str, vectors: np.ndarray, rows: Sequence[Sequence[str]], *,
-                     columns: Sequence[str], sprites: np.ndarray) -> None:
+def write_projection(
+    folder: str | Path,
+    name: str,
+    vectors: np.ndarray,
+    rows: Sequence[Sequence[str]],
+    *,
+    columns: Sequence[str],
+    sprites: np.ndarray,
+) -> None:
     """Write one projection into the folder of the events and enter it in the config, in place of an older one of that name.
 
     `name`: as TensorBoard shows it, also the folder of its files; `vectors`: `[points, features]` float32; `rows`: one a

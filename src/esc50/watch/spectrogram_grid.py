@@ -18,8 +18,16 @@ LEFT, RIGHT, TOP, BOTTOM = 0.8, 1.0, 0.4, 0.55
 BAR, LEAST_WIDTH = 0.12, 7.5
 
 
-def draw_grid(pictures: Sequence[Picture], titles: Sequence[str], *, title: str, scale: str, floor: float, ceiling: float,
-              colors: Sequence[str] | None = None) -> "Figure":
+def draw_grid(
+    pictures: Sequence[Picture],
+    titles: Sequence[str],
+    *,
+    title: str,
+    scale: str,
+    floor: float,
+    ceiling: float,
+    colors: Sequence[str] | None = None,
+) -> "Figure":
     """One panel a picture, row by row, with black at `floor` and the lightest at `ceiling`.
 
     `titles`: what stands above each panel, up to three lines, in `colors` (default black); `scale`: what the colours mean,
@@ -36,8 +44,14 @@ def draw_grid(pictures: Sequence[Picture], titles: Sequence[str], *, title: str,
     for i, picture in enumerate(pictures):
         row, column = divmod(i, num_columns)
         top = TOP + TITLE + row * (PANEL_HEIGHT + TITLE)
-        axes = figure.add_axes(((LEFT + column * (PANEL_WIDTH + GAP)) / width, 1 - (top + PANEL_HEIGHT) / height,
-                                PANEL_WIDTH / width, PANEL_HEIGHT / height))
+        axes = figure.add_axes(
+            (
+                (LEFT + column * (PANEL_WIDTH + GAP)) / width,
+                1 - (top + PANEL_HEIGHT) / height,
+                PANEL_WIDTH / width,
+                PANEL_HEIGHT / height,
+            )
+        )
         image = draw_spectrogram(axes, picture, floor=floor, ceiling=ceiling, labelled=column == 0)
         axes.set_title(titles[i], fontsize=8, loc="left", pad=3, parse_math=False, color=colors[i] if colors else "black")
         axes.tick_params(labelsize=8, labelbottom=i + num_columns >= len(pictures))
@@ -46,8 +60,9 @@ def draw_grid(pictures: Sequence[Picture], titles: Sequence[str], *, title: str,
     bar.tick_params(labelsize=8)
     bar.set_ylabel(scale, fontsize=9)
     figure.text((LEFT + right) / 2 / width, 0.1 / height, "time in seconds", fontsize=10, ha="center")
-    figure.text(0.1 / width, (BOTTOM + height - TOP - TITLE) / 2 / height, "frequency in Hz", fontsize=10, va="center",
-                rotation=90)
+    figure.text(
+        0.1 / width, (BOTTOM + height - TOP - TITLE) / 2 / height, "frequency in Hz", fontsize=10, va="center", rotation=90
+    )
     figure.text(0.1 / width, 1 - 0.28 / height, title, fontsize=12, fontweight="bold")
     return figure
 

@@ -45,12 +45,22 @@ class Timing(L.Callback):
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: Classifier) -> None:
         if trainer.logger is not None and self._num_batches:
             trainer.logger.log_metrics(
-                summarise(data_seconds=self._data_seconds, model_seconds=self._model_seconds, num_batches=self._num_batches,
-                          num_examples=self._num_examples), step=last_step(trainer))
+                summarise(
+                    data_seconds=self._data_seconds,
+                    model_seconds=self._model_seconds,
+                    num_batches=self._num_batches,
+                    num_examples=self._num_examples,
+                ),
+                step=last_step(trainer),
+            )
 
 
 def summarise(*, data_seconds: float, model_seconds: float, num_batches: int, num_examples: int) -> dict[str, float]:
     """Means by tag, from the sums of an epoch."""
     total = data_seconds + model_seconds
-    return {"time/data_seconds": data_seconds / num_batches, "time/model_seconds": model_seconds / num_batches,
-            "time/wait_share": data_seconds / total, "time/examples_a_second": num_examples / total}
+    return {
+        "time/data_seconds": data_seconds / num_batches,
+        "time/model_seconds": model_seconds / num_batches,
+        "time/wait_share": data_seconds / total,
+        "time/examples_a_second": num_examples / total,
+    }

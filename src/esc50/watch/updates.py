@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from esc50.config.kinds import PositiveInt
 from esc50.watch.layers import is_shown
 
 
@@ -15,7 +16,7 @@ class Updates(L.Callback):
     """Writes every n-th step `grad/norm`, the norm of all gradients before any clipping, and `update/ratio_<group>` of
     every parameter group that learns: the norm of the weights' change in this step over the norm of the weights."""
 
-    def __init__(self, *, every_n_steps: int):
+    def __init__(self, *, every_n_steps: PositiveInt):
         assert every_n_steps >= 1
         self.every_n_steps = every_n_steps
         self._before: dict[str, list[tuple[Tensor, Tensor]]] = {}
@@ -25,15 +26,21 @@ class Updates(L.Callback):
     def on_before_optimizer_step(self, trainer: L.Trainer, pl_module: L.LightningModule, optimizer: Optimizer) -> None:
         if not is_shown(trainer, self.every_n_steps):
             return
-        learning = {group["name"]: [parameter for parameter in group["params"] if parameter.grad is not None]
-                    for group in optimizer.param_groups}
-        self._before = {name: [(parameter.detach(), parameter.detach().clone()) for parameter in parameters]
-                        for name, parameters in learning.items() if parameters}
+        learning = {
+            group["name"]: [parameter for parameter in group["params"] if parameter.grad is not None]
+            for group in optimizer.param_groups
+        }
+        self._before = {
+            name: [(parameter.detach(), parameter.detach().clone()) for parameter in parameters]
+            for name, parameters in learning.items()
+            if parameters
+        }
         self._norm = total_norm(parameter.grad for parameters in learning.values() for parameter in parameters)
         self._step = trainer.global_step
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any,
-                           batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if self._norm is None:
             return
         ratios = [update_ratio(*zip(*pairs, strict=True)) for pairs in self._before.values()]

@@ -1,0 +1,1 @@
+"""A run, and many of them: trained, tested, gone on with, swept."""

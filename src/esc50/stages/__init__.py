@@ -1,1 +1,0 @@
-"""The stages of a run on their own, as the scripts call them."""
