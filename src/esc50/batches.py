@@ -3,6 +3,7 @@
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import lightning as L
 import numpy as np
@@ -19,8 +20,10 @@ log = logging.getLogger(__name__)
 
 BALANCES = ("none", "oversample")
 
+Batch = TypeVar("Batch")
 
-class ClipDataset(Dataset):
+
+class ClipDataset(Dataset[dict[str, Tensor]]):
     """Dict samples of some of a data set's clips: `input` as stored, `target` int64, `index` int64 (the clip's number in
     the whole data set, so that anything later can name the clip). Asked for a list it gives a batch in one go."""
 
@@ -43,7 +46,7 @@ class ClipDataset(Dataset):
         }
 
 
-def as_it_is(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+def as_it_is(batch: Batch) -> Batch:
     """Collate function for samples that arrive as a batch already."""
     return batch
 
@@ -76,7 +79,7 @@ class EpochSampler(Sampler[int]):
 class WholeBatches(Sampler[list[int]]):
     """Batches of `batch_size`; a last one of a single clip, which batch normalisation cannot use, joins the one before."""
 
-    def __init__(self, sampler: Sampler[int], batch_size: int):
+    def __init__(self, sampler: EpochSampler, batch_size: int):
         self.sampler, self.batch_size = sampler, batch_size
 
     @property
@@ -160,7 +163,12 @@ class ClipBatches(L.LightningDataModule):
         """The clips of one role, each once, in the order of the split."""
         return self._loader(self.datasets[role], batch_size=self._batch_size)
 
-    def _loader(self, dataset: ClipDataset, **how) -> DataLoader:
+    def _loader(self, dataset: ClipDataset, **how: Any) -> DataLoader:
         return DataLoader(
             dataset, collate_fn=as_it_is, num_workers=self._num_workers, persistent_workers=self._num_workers > 0, **how
         )
+
+
+def batches_of(trainer: L.Trainer) -> ClipBatches:
+    """The data that a trainer works on."""
+    return trainer.datamodule  # type: ignore[attr-defined]  # Lightning sets it without a declaration

@@ -1,6 +1,6 @@
 """How pictures are drawn: figures without a window, their pixels, and a spectrogram with seconds and Hz on its axes."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from esc50.features.picture import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
@@ -26,10 +27,19 @@ def new_figure(width: float, height: float) -> "Figure":
     return figure
 
 
+def canvas_of(figure: "Figure") -> "FigureCanvasAgg":
+    """What a figure of `new_figure` is drawn on."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    assert isinstance(figure.canvas, FigureCanvasAgg)
+    return figure.canvas
+
+
 def pixels(figure: "Figure") -> np.ndarray:
     """The figure as uint8 `[height, width, 3]`."""
-    figure.canvas.draw()
-    return np.asarray(figure.canvas.buffer_rgba())[:, :, :3]
+    canvas = canvas_of(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3]
 
 
 def draw_spectrogram(axes: "Axes", picture: Picture, *, floor: float, ceiling: float, labelled: bool = True) -> "AxesImage":
@@ -59,7 +69,7 @@ def mark_hertz(axes: "Axes", centres: np.ndarray, *, labelled: bool) -> None:
     axes.set_yticks([place for place, _ in chosen], [f"{hertz}" for _, hertz in chosen] if labelled else [])
 
 
-def tidy(axes: "Axes", title: str, *, grid: str = "y") -> None:
+def tidy(axes: "Axes", title: str, *, grid: Literal["both", "x", "y"] = "y") -> None:
     """A bold title on the left, no frame above and on the right, a pale grid along `grid`."""
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,19 @@ from collections.abc import Iterator
 # What a disk or a person's rights refuse, wherever it is written: theirs to mend.
 REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
 INTERRUPTED, UNREAD = 130, 141  # exit status, as shells know it
+# Packages that a plain installation does without, and the extra that brings each.
+EXTRAS = {
+    "captum": "explain",
+    "onnx": "export",
+    "onnxruntime": "export",
+    "onnxscript": "export",
+    "py-spy": "profile",
+    "hydra-joblib-launcher": "sweep",
+    "hydra-optuna-sweeper": "sweep",
+    "hydra-submitit-launcher": "sweep",
+    "timm": "timm",
+    "gradio": "web",
+}
 
 
 class Esc50Error(Exception):
@@ -29,6 +43,18 @@ class TrainingError(Esc50Error):
     """Training went wrong on its way; what was saved before is still there."""
 
     exit_status = 1
+
+
+def missing_extra(what: str, package: str) -> ConfigError:
+    """The refusal of `what`, which needs a package of an extra that is not installed."""
+    return ConfigError(f'{what} needs {package}, which is not installed; pip install "esc50[{EXTRAS[package]}]"')
+
+
+def require(what: str, *packages: str) -> None:
+    """Raise the ConfigError that names the first of `packages` that is not installed; nothing is imported."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise missing_extra(what, package)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ import torch
 from omegaconf import OmegaConf
 
 from esc50.results.predictions import read_predictions
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("download", "split", "inspect_data", "precompute", "find_lr", "evaluate")

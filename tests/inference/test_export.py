@@ -16,7 +16,7 @@ from esc50.results.predictions import read_predictions
 from esc50.runs import export as exporting
 from esc50.runs import test as testing
 from esc50.runs import train as run
-from esc50.training.checkpoints import find_checkpoint, load_checkpoint
+from esc50.training.checkpoint_files import find_checkpoint, load_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # the exporters' own
 MODELS = {"mel_png": (), "logmel": ("features=logmel",), "waveform": ("model=audionet",)}

@@ -242,7 +242,7 @@ def test_a_name_unknown_to_timm_is_refused():
 
 def test_without_timm_the_command_to_install_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(ConfigError, match=r'needs the package timm; pip install -e "\.\[timm\]"'):
+    with pytest.raises(ConfigError, match=r'needs timm, which is not installed; pip install "esc50\[timm\]"'):
         TimmNet(num_classes=2, name="efficientnet_lite0", weights=None)
 
 

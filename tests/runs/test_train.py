@@ -15,12 +15,13 @@ import torch
 from omegaconf import OmegaConf
 
 from esc50.assembly.data import build_clips, build_split
-from esc50.assembly.restore import restore_task
+from esc50.assembly.retest import restore_task
 from esc50.errors import ConfigError, DataError, TrainingError
 from esc50.results.predictions import read_predictions, softmax
+from esc50.runs import preparation
 from esc50.runs import test as testing
 from esc50.runs import train as run
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 
 BATCHES = 3  # of six clips in an epoch's 18
 # Everything that has a state or draws: masks, mixup, dropout, a frozen first epoch, one-cycle, clipping.
@@ -192,9 +193,9 @@ def test_scores_are_taken_in_float32_when_training_is_in_bfloat16(config, tmp_pa
 
 
 def test_the_resolved_precision_is_stored_and_a_resume_keeps_it(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "resolve_precision", lambda requested, **_: ("bfloat16", "a test says so"))
+    monkeypatch.setattr(preparation, "resolve_precision", lambda requested, **_: ("bfloat16", "a test says so"))
     run.train(config("trainer.max_epochs=1"), tmp_path)
-    monkeypatch.setattr(run, "resolve_precision", lambda requested, **_: pytest.fail("asked again"))
+    monkeypatch.setattr(preparation, "resolve_precision", lambda requested, **_: pytest.fail("asked again"))
     run.train(config("trainer.max_epochs=2", f"resume={tmp_path}"), tmp_path)
     assert last_of(tmp_path)["esc50"]["config"]["trainer"]["precision"] == "bfloat16"
     assert OmegaConf.load(tmp_path / "config.yaml").trainer.precision == "bfloat16"

@@ -12,6 +12,7 @@ from lightning.pytorch.callbacks import EarlyStopping
 from torch import nn
 
 from esc50.errors import ConfigError, DataError
+from esc50.training.checkpoint_files import find_checkpoint, find_last_checkpoint, load_checkpoint
 from esc50.training.checkpoints import (
     AtomicCheckpointIO,
     BestAndLast,
@@ -19,10 +20,7 @@ from esc50.training.checkpoints import (
     checkpoint_callback,
     checkpoint_state,
     copy_checkpoints,
-    find_checkpoint,
-    find_last_checkpoint,
     is_finished,
-    load_checkpoint,
 )
 
 pytestmark = [

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from esc50.assembly.restore import restore_task
+from esc50.assembly.retest import restore_task
 from esc50.runs import test as testing
 from esc50.runs import train as run
 
@@ -41,7 +41,7 @@ def test_a_resumed_run_still_knows_its_best_epoch(compose, settings, tmp_path):
 def test_an_evaluation_averages_the_probabilities_of_several_shifts(compose, settings, tmp_path):
     from esc50.assembly.data import build_clips, build_recipe, build_rows
     from esc50.results.predictions import read_predictions
-    from esc50.training.checkpoints import load_checkpoint
+    from esc50.training.checkpoint_files import load_checkpoint
 
     cfg = compose(*settings)
     run.train(cfg, tmp_path / "run")

@@ -2,17 +2,18 @@
 
 import io
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from esc50.assembly.restore import restore_task
+from esc50.assembly.retest import restore_task
 from esc50.errors import ConfigError
 from esc50.results.predictions import read_predictions
 from esc50.runs import train as run
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 from esc50.watch import attention
 from esc50.watch.attention import Attention, varied
 
@@ -125,14 +126,16 @@ def test_a_layer_can_be_named(compose, tiny, tmp_path, shown):
     np.testing.assert_allclose(np.stack([clip.map for clip in shown[-1]]), expected, atol=1e-5)
 
 
-def test_a_network_without_maps_costs_a_warning(monkeypatch, caplog):
+def test_a_network_without_maps_costs_one_warning_a_run(monkeypatch, caplog, tmp_path):
     def refused(*args, **more):
         raise ConfigError("this model makes no feature map")
 
     monkeypatch.setattr(attention, "explained_clips", refused)
     settings = {"every_n_epochs": 1, "num_clips": 1, "for_class": "predicted"}
+    one, other = (SimpleNamespace(log_dir=tmp_path / name) for name in ("one", "other"))
     with caplog.at_level(logging.WARNING):
-        Attention(**settings, layer=None).write(None, None)
-    assert caplog.messages == ["no maps in TensorBoard: this model makes no feature map"]
+        for writer in (one, one, other):
+            Attention(**settings, layer=None).write(writer, None)
+    assert caplog.messages == ["no maps in TensorBoard: this model makes no feature map"] * 2
     with pytest.raises(ConfigError):
-        Attention(**settings, layer="stem").write(None, None)
+        Attention(**settings, layer="stem").write(one, None)

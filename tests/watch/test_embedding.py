@@ -15,12 +15,12 @@ from torch.utils.tensorboard import SummaryWriter
 from werkzeug.test import Client
 
 from esc50.assembly.data import build_clips, build_recipe, build_rows, build_split
-from esc50.assembly.restore import restore_task
+from esc50.assembly.retest import restore_task
 from esc50.assembly.trainer import build_batches
 from esc50.features.recipe import Recipe
 from esc50.results.predictions import predictions_of, read_predictions
 from esc50.runs import train as run
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 from esc50.watch.embedding import Embedding, neighbours_agree, sprite
 from esc50.watch.evaluation import Evaluation
 from esc50.watch.projector import read_config, sprite_sheet, write_projection

@@ -23,7 +23,7 @@ from esc50.features.recipe import Recipe
 from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, predictions_of, read_predictions
 from esc50.runs import train as run
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 from esc50.watch import examples
 from esc50.watch.evaluation import Evaluation
 from esc50.watch.examples import Examples, describe, draw_examples, worst_and_best

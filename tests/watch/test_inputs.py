@@ -13,7 +13,7 @@ from esc50.features.front_end import FrontEnd
 from esc50.features.logmel import LogMelSpec
 from esc50.features.recipe import Recipe
 from esc50.runs import train as run
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 from esc50.training.task import Classifier
 from esc50.watch import inputs
 from esc50.watch.inputs import draw_inputs, mixtures

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from esc50.training.checkpoints import load_checkpoint
+from esc50.training.checkpoint_files import load_checkpoint
 
 PANELS = ("learning_rates", "updates", "timing", "activations", "gradients")
 # Masks, mixup, dropout and clipping: whatever draws or could be disturbed.

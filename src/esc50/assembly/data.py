@@ -1,6 +1,8 @@
 """From a configuration to clips, folds and stored features: the only caller of Hydra's instantiate. Free of torch, so that
 what only prepares data starts fast and stays small."""
 
+import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -12,13 +14,14 @@ from omegaconf import DictConfig
 from esc50.config.schema import COMPONENTS
 from esc50.data.clip import Clip
 from esc50.data.folds import Split, make_split, with_fewer
-from esc50.errors import Esc50Error
+from esc50.errors import ConfigError, Esc50Error
 from esc50.features.logmel import LogMelSpec
 from esc50.features.recipe import Recipe
 from esc50.features.rows import ComputedRows, PackedRows, Rows
 from esc50.features.store import build_store
 
 GB = 1e9
+CLIPS = re.compile(r"tuple\[(\w+\.)*Clip, ?\.\.\.\]")  # an annotation that is kept as text
 
 
 def component(cfg: DictConfig, group: str, **arguments: Any) -> Any:
@@ -39,8 +42,19 @@ def instantiate(config: Mapping[str, Any], **arguments: Any) -> Any:
 
 
 def build_clips(cfg: DictConfig) -> tuple[Clip, ...]:
-    """All clips of the chosen data set, fetched or generated first where that is its way."""
+    """All clips of the chosen data set, fetched or generated first where that is its way. Raises ConfigError for what is no
+    reader of clips."""
+    if not reads_clips(hydra.utils.get_object(cfg.data._target_)):
+        raise ConfigError(f"data._target_={cfg.data._target_}: wanted a function with the annotation `-> tuple[Clip, ...]`")
     return component(cfg, "data")
+
+
+def reads_clips(named: Any) -> bool:
+    """Whether it is a function that says that it returns a tuple of clips."""
+    if not inspect.isfunction(named):
+        return False
+    returned = inspect.signature(named).return_annotation
+    return CLIPS.fullmatch(returned) is not None if isinstance(returned, str) else returned == tuple[Clip, ...]
 
 
 def build_split(cfg: DictConfig, clips: Sequence[Clip]) -> Split:

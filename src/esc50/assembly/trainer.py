@@ -1,12 +1,14 @@
 """From a configuration to the loop that trains: batches, Lightning's trainer and what measures it."""
 
 from pathlib import Path
+from typing import Any
 
 import lightning as L
 from omegaconf import DictConfig
 
 from esc50.assembly.data import build_recipe, build_rows
 from esc50.batches import ClipBatches
+from esc50.config.schema import Trainer
 from esc50.data.clip import Clip
 from esc50.data.folds import Split
 from esc50.training.checkpoints import AtomicCheckpointIO
@@ -39,6 +41,8 @@ def build_trainer(cfg: DictConfig, folder: Path, logger: RunEvents, callbacks: l
         logger.profile = profiler.profile
     if options.profile == "trace":
         callbacks.append(StepTrace(folder / "trace.json"))
+    more = {key: value for key, value in options.items() if key not in Trainer.model_fields}  # added with +trainer.
+    standard: dict[str, Any] = {"num_sanity_val_steps": 0, "log_every_n_steps": 1, "enable_model_summary": False}
     return L.Trainer(
         default_root_dir=folder,
         logger=logger,
@@ -55,7 +59,5 @@ def build_trainer(cfg: DictConfig, folder: Path, logger: RunEvents, callbacks: l
         deterministic=options.deterministic,
         detect_anomaly=options.detect_anomaly,
         use_distributed_sampler=False,
-        num_sanity_val_steps=0,
-        log_every_n_steps=1,
-        enable_model_summary=False,
+        **(standard | more),
     )

@@ -53,7 +53,7 @@ class Draws:
 
     def _generator_on(self, device: torch.device, *more: int) -> torch.Generator:
         """A generator for large draws, seeded anew at each call."""
-        number = torch.randint(2**31, (1,), generator=self._generator).item()
+        number = int(torch.randint(2**31, (1,), generator=self._generator))
         return torch.Generator(device=device).manual_seed(seed_of(*self._key, number, *more))
 
     def permutation(self, num_examples: int) -> Tensor:

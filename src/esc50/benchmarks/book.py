@@ -30,7 +30,7 @@ class FigureWriter:
     """precompute_spectrograms: a matplotlib figure of each clip, saved with its axes. The figure is cleared for each clip,
     which the book forgets; with its listing every clip takes longer than the one before."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._figure = Figure(figsize=FIGURE_INCHES)
         FigureCanvasAgg(self._figure)
 

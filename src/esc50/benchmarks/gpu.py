@@ -15,7 +15,7 @@ IDLE_GOAL = 0.05  # of an epoch
 class GpuTimes(L.Callback):
     """Seconds of every epoch, and of the steps in it by the GPU's own clock, from a batch's arrival to the update."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.epochs: list[float] = []
         self.busy: list[float] = []
         self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
@@ -42,7 +42,10 @@ class GpuTimes(L.Callback):
 
 def measure_gpu(fits: Mapping[str, Callable[[GpuTimes], None]]) -> Measurement:
     """`fits` trains each model for some epochs with the callback it is given; the first epoch counts for nothing."""
-    rows, ratios, goals, raw = [], {}, {}, {}
+    rows: list[tuple[str, float, str]] = []
+    ratios: dict[str, float] = {}
+    goals: dict[str, float] = {}
+    raw: dict[str, list[float]] = {}
     for name, fit in fits.items():
         times = GpuTimes()
         fit(times)

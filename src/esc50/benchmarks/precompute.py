@@ -35,14 +35,14 @@ def measure_precompute(clips: Sequence[Clip], recipe: Recipe, *, rounds: int) ->
             for clip in clips:
                 figures(clip.path, folder / "figure.png")
 
-        def ours(num_workers: int) -> None:
+        def ours(num_workers: int | None) -> None:
             # A new root every time: a store that is up to date would be left alone.
             with tempfile.TemporaryDirectory(dir=folder) as root:
                 build_store(clips, root=root, recipe=recipe, num_workers=num_workers, progress=False)
 
         def floor() -> None:
             for clip in clips:
-                mel_power(recipe.read(clip.path), recipe.mel)
+                mel_power(recipe.read(clip.path), recipe.log_mel)
 
         seconds = take_turns(
             {"book": book, "ours, one core": lambda: ours(1), "ours, all cores": lambda: ours(cores), "floor, one core": floor},

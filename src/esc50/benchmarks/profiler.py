@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from esc50.errors import missing_extra
+
 TRAIN = (sys.executable, "-c", "from esc50.commands.cli import run; run('train')")  # `esc50 train`, wherever it is installed
 SAMPLES_A_SECOND = 100
 HINT = (
     "py-spy may not look into other processes here ({reason}); in Docker start the container with --cap-add SYS_PTRACE, on"
-    " macOS use sudo. Training goes on with torch's own trace instead"
+    " macOS use sudo"
 )
 
 
@@ -30,9 +32,9 @@ def profile(overrides: Sequence[str], *, show: Callable[[str], None]) -> int:
         training.append(f"hydra.run.dir={folder / 'run'}")
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     spy = shutil.which("py-spy", path=places)
-    reason = forbidden(spy)
-    if reason is not None:
-        show(HINT.format(reason=reason))
+    refusal = missing_extra("a flame graph", "py-spy") if spy is None else forbidden(spy)
+    if spy is None or refusal is not None:
+        show(f"{refusal}. Training goes on with torch's own trace instead")
         return subprocess.run([*training, "trainer.profile=trace"], check=False).returncode
     flame = folder / "flame.svg"
     status = subprocess.run(
@@ -55,10 +57,8 @@ def profile(overrides: Sequence[str], *, show: Callable[[str], None]) -> int:
     return status
 
 
-def forbidden(spy: str | None) -> str | None:
-    """Why py-spy cannot sample a process of ours, found out on one that does nothing; None where it can."""
-    if spy is None:
-        return "it is not installed"
+def forbidden(spy: str) -> str | None:
+    """Why py-spy cannot sample a process of ours, found out on one that does nothing, and what to do; None where it can."""
     trial = subprocess.run(
         [
             spy,
@@ -81,4 +81,5 @@ def forbidden(spy: str | None) -> str | None:
     if trial.returncode == 0:
         return None
     lines = [line for line in trial.stderr.splitlines() if line.strip()]
-    return next((line for line in lines if "denied" in line.lower() or "error" in line.lower()), "it failed").strip()
+    reason = next((line for line in lines if "denied" in line.lower() or "error" in line.lower()), "it failed").strip()
+    return HINT.format(reason=reason)

@@ -21,7 +21,7 @@ RealSteps = Callable[[str, int], list[float]]
 class StepTimes(L.Callback):
     """Seconds from the end of one training step to the end of the next, the whole loop included."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds: list[float] = []
         self._last: float | None = None
 
@@ -37,7 +37,7 @@ class StepTimes(L.Callback):
 class EpochTimes(L.Callback):
     """Seconds of every epoch, from its start to its end."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds: list[float] = []
         self._started = 0.0
 

@@ -2,7 +2,9 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from omegaconf import DictConfig
@@ -14,7 +16,7 @@ from esc50.assembly.trainer import build_batches, build_trainer
 from esc50.benchmarks.augmentation import measure_augmentation
 from esc50.benchmarks.example import measure_example
 from esc50.benchmarks.frozen import measure_frozen_phase
-from esc50.benchmarks.gpu import measure_gpu
+from esc50.benchmarks.gpu import GpuTimes, measure_gpu
 from esc50.benchmarks.growth import measure_growth
 from esc50.benchmarks.inference import measure_inference
 from esc50.benchmarks.precompute import measure_precompute
@@ -28,7 +30,7 @@ from esc50.benchmarks.watch import LoggingTimes, measure_watch
 from esc50.data.clip import Clip, class_names
 from esc50.data.folds import Split
 from esc50.files import write_atomically
-from esc50.runs.train import settle_precision
+from esc50.runs.preparation import settle_precision
 from esc50.training.memory import keep_freed_memory
 from esc50.training.precision import resolve_precision
 from esc50.training.quiet import quieten
@@ -117,17 +119,14 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, data: str, command:
         "precompute": lambda: measure_precompute(clips, book, rounds=rounds),
         "one example": lambda: measure_example(clips, ours, rounds=4 * rounds),
         "augmentation": lambda: measure_augmentation(rounds=4 * rounds),
-        **{f"step of {name}": lambda name=name: _step(suite, name, rounds) for name in BATCHES},
-        **{
-            f"recomputation of {name}": lambda name=name: measure_recompute(name, **_batch(suite, name), rounds=rounds)
-            for name in ("resnet50", "audionet")
-        },
+        **{f"step of {name}": partial(_step, suite, name, rounds) for name in BATCHES},
+        **{f"recomputation of {name}": partial(_recompute, suite, name, rounds) for name in ("resnet50", "audionet")},
         "watching": lambda: _watch(suite),
         "frozen phase": lambda: _frozen(suite),
         "start-up": lambda: _startup(suite, rounds),
         "growth": lambda: measure_growth(suite.clips, ours, epoch_seconds=lambda some: _epoch(suite, some)),
         "inference": lambda: measure_inference(
-            {name: lambda name=name: suite.task(suite.model(name)) for name in BATCHES}, suite.clips, rounds=max(1, rounds - 2)
+            {name: partial(_task, suite, name) for name in BATCHES}, suite.clips, rounds=max(1, rounds - 2)
         ),
     }
     if torch.cuda.is_available():
@@ -144,7 +143,11 @@ def run(cfg: DictConfig, folder: Path, *, make_cfg: MakeCfg, data: str, command:
     return text
 
 
-def _batch(suite: Suite, name: str) -> dict:
+def _task(suite: Suite, name: str) -> Classifier:
+    return suite.task(suite.model(name))
+
+
+def _batch(suite: Suite, name: str) -> dict[str, Any]:
     """A model's task, a stored batch of the size it is measured with, and the precision it trains in."""
     cfg = suite.model(name)
     rows = build_rows(cfg, suite.clips, build_recipe(cfg))
@@ -175,15 +178,15 @@ def _step(suite: Suite, name: str, rounds: int) -> Measurement:
     )
 
 
+def _recompute(suite: Suite, name: str, rounds: int) -> Measurement:
+    return measure_recompute(name, **_batch(suite, name), rounds=rounds)
+
+
 def _gpu(suite: Suite) -> Measurement:
-    return measure_gpu(
-        {
-            name: lambda times, name=name: suite.fit(
-                suite.model(name, "watch=none", "trainer.max_epochs=3", "trainer.accelerator=gpu"), [times]
-            )
-            for name in BATCHES
-        }
-    )
+    def fit(name: str, times: GpuTimes) -> None:
+        suite.fit(suite.model(name, "watch=none", "trainer.max_epochs=3", "trainer.accelerator=gpu"), [times])
+
+    return measure_gpu({name: partial(fit, name) for name in BATCHES})
 
 
 def _watch(suite: Suite) -> Measurement:

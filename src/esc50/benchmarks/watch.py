@@ -2,10 +2,12 @@
 
 import statistics
 from collections.abc import Callable
+from typing import cast
 
 import lightning as L
 
 from esc50.benchmarks.timing import Measurement
+from esc50.training.profile import PartsProfiler, profiler_of
 
 GOAL = 1.05
 RUN_EPOCHS = 50  # the length of a run, over which what is written once is spread
@@ -15,12 +17,12 @@ class LoggingTimes(L.Callback):
     """Seconds in callbacks and logger from epoch to epoch, as the trainer's PartsProfiler counts them; the first number
     includes what is written before the first epoch."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds: list[float] = []
         self._before = 0.0
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        now = trainer.profiler.seconds["logging"]
+        now = cast(PartsProfiler, profiler_of(trainer)).seconds["logging"]
         self.seconds.append(now - self._before)
         self._before = now
 

@@ -32,6 +32,7 @@ NAMES = (
     "benchmark",
     "configuration",
 )
+HELP = {"-h", "--help"}
 USAGE = """\
 esc50: train, compare and explain environmental-sound classifiers
 
@@ -64,10 +65,14 @@ def main() -> None:
 def run(name: str, arguments: Sequence[str] | None = None) -> None:
     """Run a command with `arguments`, those of the process by default."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    function = importlib.import_module(_module(name)).main
+    module = importlib.import_module(_module(name))
+    function = module.main
     with readable_errors(), modules_here(arguments):
         if not hasattr(function, "config"):  # it takes its arguments as they are
-            function(arguments)
+            if HELP.isdisjoint(arguments):
+                function(arguments)
+            else:
+                sys.stdout.write(module.__doc__ or "")
             return
         from hydra import version
         from hydra._internal.utils import _run_hydra, get_args_parser

@@ -7,11 +7,13 @@ from omegaconf import DictConfig
 from esc50.commands.entry import command
 from esc50.config.door import check_command
 from esc50.config.names import run_folder
+from esc50.errors import require
 
 
 @command(config="explain")
 def main(cfg: DictConfig) -> None:
     check_command(cfg, "explain")
+    require("esc50 explain", "captum")
     from esc50.assembly.restore import load
     from esc50.inference.explanations import explain
 

@@ -4,11 +4,13 @@ from omegaconf import DictConfig
 
 from esc50.commands.entry import command, say
 from esc50.config.door import check_command
+from esc50.errors import require
 
 
 @command(config="serve")
 def main(cfg: DictConfig) -> None:
     check_command(cfg, "serve")
+    require("esc50 serve", "gradio")
     from esc50.assembly.restore import load
     from esc50.inference.web import Limits, serve
 

@@ -71,7 +71,7 @@ class _Thresholds(Section):
     max_entropy: Probability | None = Field(description="so is an entropy above it, as a share of its greatest value")
 
 
-class Predict(_Windows, _Thresholds):
+class Predict(_Thresholds, _Windows):
     """Label recordings."""
 
     format: Literal["table", "csv", "jsonl"] = Field(description="of the last two stdout holds nothing but rows")
@@ -90,7 +90,7 @@ class Export(_OfCheckpoint):
     data: DataRoot = Field(description="that data")
 
 
-class Serve(_OfCheckpoint, _Thresholds):
+class Serve(_Thresholds, _OfCheckpoint):
     """Show a model as a page in the browser."""
 
     host: str = Field(description="127.0.0.1 for this machine alone; 0.0.0.0 lets others in, who are not asked for a password")
@@ -116,7 +116,7 @@ class Ensemble(Section):
     """Average the probabilities of finished runs."""
 
     runs: Places = Field(description="a list of members, each a run or a sweep of one system")
-    weights: Any = Field(description="one a member; null for equal ones")
+    weights: Annotated[Any, Wanted("a list of numbers above 0")] | None = Field(description="one a member; null for equal ones")
 
 
 COMMANDS: dict[str, type[Section]] = {

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from esc50.config import schema
 from esc50.config.command_schema import COMMANDS
 from esc50.config.names import run_folder
+from esc50.config.plain import plain
 from esc50.config.problems import Problem, component_problems, no_such_key, section_problems
 from esc50.config.relations import RELATIONS, Values, files, outside, search
 from esc50.config.signatures import signature_of
@@ -20,26 +21,15 @@ from esc50.errors import ConfigError
 TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
 # What a run sets itself, from other keys.
 NOT_YOURS = {
-    "self",
-    "logger",
-    "callbacks",
-    "plugins",
-    "profiler",
-    "default_root_dir",
-    "enable_checkpointing",
-    "gradient_clip_val",
-    "accumulate_grad_batches",
-    "max_epochs",
-    "use_distributed_sampler",
-    "max_steps",
-    "max_time",
-}
+    "self", "default_root_dir", "logger", "callbacks", "profiler", "plugins", "gradient_clip_val", "accumulate_grad_batches",
+    "use_distributed_sampler", "enable_checkpointing", "max_steps", "max_time",
+}  # fmt: skip
 
 
 def check(cfg: DictConfig) -> None:
     """Raise one ConfigError that lists every problem of `cfg`, each in a plain line."""
     try:
-        values = OmegaConf.to_container(cfg, resolve=True)
+        values = plain(cfg, resolve=True)
     except OmegaConfBaseException as error:
         raise ConfigError(f"the configuration does not resolve: {str(error).splitlines()[0]}") from None
     wrong = dict(wrong_values(values))
@@ -88,18 +78,18 @@ def _more(group: str, values: dict[str, Any], model: type[schema.Section]) -> se
 
 def check_search(cfg: DictConfig) -> None:
     """The same for what a search needs, which no single run of it could put right."""
-    refuse(list(search(Values(OmegaConf.to_container(cfg)))))
+    refuse(list(search(Values(plain(cfg)))))
 
 
 def check_data(cfg: DictConfig) -> None:
     """The same for where the data of a checkpoint's configuration lies, and what is derived from it."""
-    of = Values(OmegaConf.to_container(cfg, resolve=True))
+    of = Values(plain(cfg, resolve=True))
     refuse([*files(of), *_places(of)])
 
 
 def check_command(cfg: DictConfig, command: str) -> None:
     """The same for the few keys of a command that takes a checkpoint or finished runs, by the command's name."""
-    values = OmegaConf.to_container(cfg, resolve=True)
+    values = plain(cfg, resolve=True)
     problems = [problem for _, problem in section_problems(COMMANDS[command], values)]
     if command == "export" and values.get("quantize") is True and values.get("format") == "torch":
         problems.append("quantize=true: eight bits are for format=onnx")

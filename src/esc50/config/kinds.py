@@ -36,7 +36,7 @@ def _as_text(value: object) -> object:
     return str(value) if type(value) in (int, float, bool) else value
 
 
-Probability = Annotated[float, Field(ge=0, le=1)]
+Probability = Annotated[float, Field(ge=0, le=1, description="share of the examples that are changed")]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Warmup = Annotated[float, Field(ge=0, le=0.99)]

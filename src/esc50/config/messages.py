@@ -18,9 +18,16 @@ from hydra.errors import (
 )
 from omegaconf.errors import OmegaConfBaseException
 
-from esc50.errors import ConfigError
+from esc50.errors import ConfigError, missing_extra
 
 FULL = "HYDRA_FULL_ERROR"  # set by who wants to see everything
+# Options that plugins of Hydra bring, and the packages that hold them.
+PLUGINS = {
+    "hydra/launcher=joblib": "hydra-joblib-launcher",
+    "hydra/launcher=submitit_local": "hydra-submitit-launcher",
+    "hydra/launcher=submitit_slurm": "hydra-submitit-launcher",
+    "hydra/sweeper=optuna": "hydra-optuna-sweeper",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,9 +102,11 @@ def _no_option(error: MissingConfigException) -> str:
     options = list(error.options or ())
     if not group:
         return f"no configuration named {named or 'that'}; leave out --config-name, or see --config-dir"
+    if (chosen := f"{group}={option}") in PLUGINS:
+        return str(missing_extra(chosen, PLUGINS[chosen]))
     near = difflib.get_close_matches(option, options, n=1)
     advice = f"did you mean {group}={near[0]}?" if near else f"there are {', '.join(options)}" if options else "it has none"
-    return f"{group}={option}: no such option; {advice}"
+    return f"{chosen}: no such option; {advice}"
 
 
 def _not_composed(text: str, keys: Callable[[], Sequence[str]]) -> str:
@@ -107,8 +116,8 @@ def _not_composed(text: str, keys: Callable[[], Sequence[str]]) -> str:
         near = text.partition("Did you mean to override")[2].partition("?")[0].removeprefix(" one of").strip()
         return f"{key}: it stands elsewhere; write {', '.join(near.split(', ')[:3])}"
     if first.startswith(("Could not override", "Could not delete")):
-        near = _nearest(key, keys())
-        return f"{key}: no such key" + (f"; did you mean {near}?" if near else "; `--cfg job` shows all there are")
+        nearest = _nearest(key, keys())
+        return f"{key}: no such key" + (f"; did you mean {nearest}?" if nearest else "; `--cfg job` shows all there are")
     if first.startswith("Could not append"):
         return f"+{key}: it is there already; leave out the plus sign"
     if first.startswith("Ambiguous value"):

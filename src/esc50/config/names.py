@@ -7,11 +7,13 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+
+from esc50.config.plain import plain
 
 # Overrides that the name of a run does not tell: where things lie, and how the sweep is run.
 SILENT = ("hydra", "sweep=", "paths.", "watch")
@@ -51,7 +53,7 @@ def jobs_at_once() -> int:
 
 def job_logging() -> dict[str, Any]:
     """How this run logs, as `logging.config.dictConfig` takes it."""
-    return OmegaConf.to_container(HydraConfig.get().job_logging, resolve=True)
+    return plain(cast(DictConfig, HydraConfig.get().job_logging), resolve=True)  # Hydra declares a dict
 
 
 def chosen(group: str) -> str:

@@ -148,7 +148,6 @@ def _file_of(target: str) -> tuple[Path | None, str, list[str]]:
     return place, name if place.name == "__init__.py" else name.rpartition(".")[0], rest
 
 
-@cache
 def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -166,7 +165,8 @@ def _of_class(node: ast.ClassDef, module: _Module, steps: int) -> Signature:
             return _of_class(one, module, steps - 1)
         if (meant := _imported(one, name, module)) is not None:
             found = _find(f"{meant}.{rest}" if rest else meant, steps - 1)
-            return _of_class(*found, steps - 1) if found and isinstance(found[0], ast.ClassDef) else Signature()
+            definition, place = found if found is not None else (None, module)
+            return _of_class(definition, place, steps - 1) if isinstance(definition, ast.ClassDef) else Signature()
     return Signature()
 
 

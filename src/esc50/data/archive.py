@@ -143,7 +143,7 @@ def _reason(error: Exception) -> str:
     """In a few words, why a request failed: the innermost cause says it best."""
     import requests
 
-    if isinstance(error, requests.HTTPError):
+    if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answered {error.response.status_code} {error.response.reason}"
     if isinstance(error, requests.Timeout):
         return "no answer in time"

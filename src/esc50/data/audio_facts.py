@@ -4,11 +4,15 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from esc50.data.audio import read
 from esc50.errors import DataError
+
+if TYPE_CHECKING:
+    from soundfile import SoundFile
 
 SILENCE_DBFS = -60.0  # a peak below this is silence
 QUIET_SECONDS = 0.01  # the windows whose peaks decide how much of a clip is silent
@@ -64,7 +68,7 @@ def measure(path: str | Path, *, sample_rate: int | None = None) -> AudioFacts:
     import soundfile
 
     path = Path(path)
-    facts: dict = {}
+    facts: dict[str, Any] = {}
     failure = None
     try:
         with path.open("rb") as file:
@@ -86,7 +90,7 @@ def _refusal(path: Path, *, sample_rate: int) -> str | None:
     return None
 
 
-def _measure_samples(file) -> dict:
+def _measure_samples(file: "SoundFile") -> dict[str, Any]:
     rate, channels = file.samplerate, file.channels
     window = max(1, round(rate * QUIET_SECONDS))
     full_scale = 1 - 2.0 ** -(7 if file.subtype in {"PCM_U8", "PCM_S8"} else 15)
@@ -125,7 +129,7 @@ def _measure_samples(file) -> dict:
     }
 
 
-def _blocks(file, num_samples: int) -> Iterator[np.ndarray]:
+def _blocks(file: "SoundFile", num_samples: int) -> Iterator[np.ndarray]:
     while len(block := file.read(num_samples, dtype="float32", always_2d=True)):
         yield block
 
@@ -168,7 +172,7 @@ class _ContentHash:
             size = min(self._held_back, 2**20)
             self._hash.update(bytes(size))
             self._held_back -= size
-        self._hash.update(np.ascontiguousarray(block[:end] + np.float32(0)))  # adding 0 turns -0.0 into 0.0
+        self._hash.update(np.ascontiguousarray(block[:end] + np.float32(0)).data)  # adding 0 turns -0.0 into 0.0
         self._held_back = block[end:].nbytes
 
     def digest(self) -> str | None:

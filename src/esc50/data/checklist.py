@@ -4,9 +4,10 @@ import dataclasses
 import logging
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -94,7 +95,7 @@ def inspect(
         channels=dict(Counter(fact.channels for fact in good.values()).most_common()),
         formats=dict(Counter(fact.encoding for fact in good.values()).most_common()),
         unreadable=unreadable,
-        empty={name: fact.refusal for name, fact in facts.items() if _is_empty(fact)},
+        empty={name: fact.refusal or "" for name, fact in facts.items() if _is_empty(fact)},
         non_finite=_names(facts, lambda fact: fact.num_non_finite > 0),
         silent=_names(good, lambda fact: fact.is_silent),
         mostly_silent=mostly_silent,
@@ -140,11 +141,11 @@ def _is_empty(fact: AudioFacts) -> bool:
     return fact.num_samples == 0 and fact.sample_rate > 0
 
 
-def _names(facts: Mapping[str, AudioFacts], holds) -> Group:
+def _names(facts: Mapping[str, AudioFacts], holds: Callable[[AudioFacts], bool]) -> Group:
     return tuple(name for name, fact in facts.items() if holds(fact))
 
 
-def _groups(facts: Mapping[str, AudioFacts], key) -> tuple[Group, ...]:
+def _groups(facts: Mapping[str, AudioFacts], key: Callable[[AudioFacts], str | None]) -> tuple[Group, ...]:
     """Groups of two and more clips with the same key; clips whose key is None are alone."""
     members = defaultdict(list)
     for name, fact in facts.items():
@@ -195,7 +196,7 @@ def _lengths(seconds: Sequence[float]) -> Lengths | None:
     )
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(of) for key, of in value.items()}
     if isinstance(value, tuple | list):

@@ -163,9 +163,10 @@ def _class_table(facts: Facts) -> str:
     classes = facts.classes
     roles = [role for role in classes[0].roles if any(of.roles[role] for of in classes)]
     folds = [f"fold {fold}" for fold in range(1, len(classes[0].folds) + 1)]
-    rows = [("", "class", "clips", *folds, *roles)]
-    rows += [(str(of.target), of.name, of.clips, *of.folds, *(of.roles[role] for role in roles)) for of in classes]
-    rows += [("", "all", *(sum(column) for column in zip(*(row[2:] for row in rows[1:]), strict=True)))]
+    counts = [(of.clips, *of.folds, *(of.roles[role] for role in roles)) for of in classes]
+    rows: list[tuple[str | int, ...]] = [("", "class", "clips", *folds, *roles)]
+    rows += [(str(of.target), of.name, *numbers) for of, numbers in zip(classes, counts, strict=True)]
+    rows += [("", "all", *map(sum, zip(*counts, strict=True)))]
     texts = [[str(cell) if cell != 0 else "-" for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     gaps = ["  " if i not in (3, 3 + len(folds)) else "    " for i in range(len(widths))]

@@ -46,7 +46,9 @@ def make_split(clips: Sequence[Clip], *, protocol: str, fold: int) -> Split:
     if protocol == "all":
         return Split(protocol=protocol, train=tuple(clips))
     val_fold = (fold - 2) % NUM_FOLDS + 1 if protocol == "holdout" else None
-    train, val, test = [], [], []
+    train: list[Clip] = []
+    val: list[Clip] = []
+    test: list[Clip] = []
     for clip in clips:
         (test if clip.fold == fold else val if clip.fold == val_fold else train).append(clip)
     split = Split(protocol=protocol, train=tuple(train), val=tuple(val), test=tuple(test))

@@ -112,13 +112,13 @@ def _regular(rng: Generator, time: np.ndarray, period: float, *, jitter: float =
     return onsets + jitter * period * rng.uniform(-1.0, 1.0, len(onsets))
 
 
-def siren(rng, time):
+def siren(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A steady sound whose pitch swings slowly up and down."""
     swing = np.sin(2 * np.pi * (rng.uniform(0.5, 1.3) * time + rng.uniform()))
     return np.ones(len(time)), rng.uniform(0.35, 0.8) * swing
 
 
-def crackling_fire(rng, time):
+def crackling_fire(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Clicks at random moments with random loudness."""
     num = rng.poisson(rng.uniform(8.0, 16.0) * time[-1]) + 3
     return _events(
@@ -126,13 +126,13 @@ def crackling_fire(rng, time):
     ), 0.0
 
 
-def engine(rng, time):
+def engine(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Fast regular throbbing."""
     throb = 0.5 + 0.5 * np.sin(2 * np.pi * (rng.uniform(8.0, 14.0) * time + rng.uniform()))
     return throb ** rng.uniform(1.0, 3.0), 0.0
 
 
-def church_bells(rng, time):
+def church_bells(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Strokes that ring for long."""
     onsets = _regular(rng, time, rng.uniform(0.7, 1.4), jitter=0.1)
     return _events(
@@ -140,19 +140,19 @@ def church_bells(rng, time):
     ), 0.0
 
 
-def sea_waves(rng, time):
+def sea_waves(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Swells that rise slowly and break off: strokes of a bell backwards."""
     return church_bells(rng, time)[0][::-1], 0.0
 
 
-def clock_alarm(rng, time):
+def clock_alarm(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Beeps of even loudness with pauses as long."""
     period, duty = rng.uniform(0.25, 0.5), rng.uniform(0.4, 0.6)
     position = (time / period + rng.uniform()) % 1.0 * period
     return np.clip(np.minimum(position, duty * period - position) / EDGE_SECONDS, 0.0, 1.0), 0.0
 
 
-def door_knock(rng, time):
+def door_knock(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Groups of a few quick dull blows."""
     spacing, groups = rng.uniform(0.1, 0.16), _regular(rng, time, rng.uniform(0.9, 1.4), jitter=0.1)
     onsets = np.concatenate([group + spacing * np.arange(rng.integers(3, 6)) for group in groups])
@@ -161,7 +161,7 @@ def door_knock(rng, time):
     ), 0.0
 
 
-def clock_tick(rng, time):
+def clock_tick(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, float]:
     """Single ticks at a steady rate."""
     onsets = _regular(rng, time, rng.uniform(0.25, 0.45))
     return _events(
@@ -188,12 +188,12 @@ def _calls(rng: Generator, time: np.ndarray, *, direction: int) -> tuple[np.ndar
     return envelope, octaves
 
 
-def chirping_birds(rng, time):
+def chirping_birds(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Short calls that glide upwards."""
     return _calls(rng, time, direction=1)
 
 
-def dog(rng, time):
+def dog(rng: Generator, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Short calls that fall."""
     return _calls(rng, time, direction=-1)
 

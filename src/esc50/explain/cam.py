@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from esc50.errors import ConfigError
+from esc50.errors import ConfigError, require
+from esc50.models.network import Listening
 from esc50.training.precision import in_float32
-from esc50.training.task import Classifier
 
 MAX_NAMED = 12  # layers that an error lists
 
@@ -27,8 +27,10 @@ def grad_cam(
     `[batch, time]` within 0..1, where 1 is the strongest place of the clip; all zeros where nothing speaks for the class.
 
     Works under `torch.no_grad` and `torch.inference_mode`, on frozen and on compiled models, and leaves the model and the
-    random state as they were. Raises ConfigError where `layer` makes no feature map.
+    random state as they were. Raises ConfigError where `layer` makes no feature map, or captum is not installed (extra:
+    explain).
     """
+    require("a map of where the network looks", "captum")
     from captum.attr import LayerGradCam
 
     def logits_of(inputs: Tensor) -> Tensor:
@@ -56,9 +58,10 @@ def check_layer(model: nn.Module, x: Tensor, layer: str) -> None:
 
 
 @torch.no_grad()
-def model_input(task: Classifier, stored: np.ndarray) -> Tensor:
+def model_input(network: Listening, stored: np.ndarray) -> Tensor:
     """What the model reads of stored values `[batch, ...]`, on its device."""
-    return task.laid_out(task.front_end(torch.from_numpy(stored).to(task.device)))
+    device = network.front_end.mean.device
+    return network.laid_out(network.front_end(torch.from_numpy(stored).to(device)))
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def stored_picture(stored: np.ndarray, recipe: Recipe) -> Picture:
     """The picture of what the recipe keeps of a clip, without reading the recording again."""
     if not recipe.keeps_images:
         return picture_of(stored.astype(np.float32) / 32768, recipe)
-    mel = recipe.mel
+    mel = recipe.log_mel
     return Picture(
         decibels=to_decibels(stored, mel),
         seconds=recipe.seconds,
@@ -128,7 +128,7 @@ def _below_loudest(picture: Picture) -> Picture:
 
 def _draw_overlay(axes: "Axes", picture: Picture, values: np.ndarray) -> None:
     extent = (0, picture.seconds, -0.5, len(picture.decibels) - 0.5)
-    how = {"origin": "lower", "aspect": "auto", "interpolation": "nearest", "extent": extent}
+    how: dict[str, Any] = {"origin": "lower", "aspect": "auto", "interpolation": "nearest", "extent": extent}
     axes.imshow(picture.decibels, cmap="gray", vmin=-RANGE_DB, vmax=0.0, **how)
     axes.imshow(values, cmap=MAP_COLORS, vmin=0.0, vmax=1.0, alpha=OPACITY * values, **how)
     mark_hertz(axes, picture.frequencies, labelled=False)

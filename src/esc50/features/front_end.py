@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,11 +23,14 @@ class FrontEnd(nn.Module):
     (x - mean) / std, to three channels for `imagenet`, where a network pre-trained on pictures expects them.
     """
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, recipe: Recipe, *, normalization: str):
         super().__init__()
         assert normalization in NORMALIZATIONS
         self.recipe, self.normalization = recipe, normalization
-        self.log_mel = LogMel(recipe.mel) if recipe.kind == "logmel" else None
+        self.log_mel = LogMel(recipe.log_mel) if recipe.kind == "logmel" else None
         mean, std = (IMAGENET_MEAN, IMAGENET_STD) if normalization == "imagenet" else ((0.0,), (1.0,))
         shape = (1, -1, 1, 1) if recipe.mel else (1, -1)
         self.register_buffer("mean", torch.tensor(mean).reshape(shape))
@@ -47,7 +51,7 @@ class FrontEnd(nn.Module):
         """Samples to images within 0..1 where the recipe asks for it."""
         if self.log_mel is None:
             return x
-        mel = self.recipe.mel
+        mel = self.recipe.log_mel
         return (self.log_mel(x) - mel.db_min) / (mel.db_max - mel.db_min)
 
     def normalize(self, x: Tensor) -> Tensor:
@@ -62,7 +66,7 @@ class FrontEnd(nn.Module):
         return self.normalize(self.spectrogram(self.decode(stored)))
 
     @torch.no_grad()
-    def fit(self, rows: Rows, indices: Sequence[int]) -> None:
+    def fit(self, rows: Rows, indices: Sequence[int] | np.ndarray) -> None:
         """Take mean and standard deviation from these clips, the training clips; only where normalization is `train`."""
         if self.normalization != "train":
             return

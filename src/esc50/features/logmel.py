@@ -3,8 +3,12 @@ precomputing; `device_logmel` is the same for tensors."""
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 AMIN = 1e-10  # power below this is silence; keeps the logarithm finite
 FRAMES_AT_A_TIME = 32
@@ -43,7 +47,7 @@ class LogMelSpec:
 
 
 @lru_cache(maxsize=8)
-def _mel_basis(spec: LogMelSpec):
+def _mel_basis(spec: LogMelSpec) -> "csr_matrix":
     """The mel filters as a sparse matrix `[mel, bins]`: each band touches a few bins only, which makes the product cheap."""
     import librosa
     from scipy.sparse import csr_matrix

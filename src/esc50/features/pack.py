@@ -19,7 +19,7 @@ class Pack:
     """All kept values in one array, and what each row was made from: `[len(entries), ...]`, in the order of `entries`."""
 
     entries: dict[str, dict | None]  # the file's identity by filename, None where it could not be read
-    values: np.ndarray | None = None
+    values: np.ndarray
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -44,7 +44,7 @@ def open_pack(folder: Path) -> Pack:
         except (ValueError, EOFError, KeyError, TypeError) as error:
             log.warning("the store %s is damaged (%s), built again", folder, error)
             break
-    return Pack(entries={})
+    return Pack(entries={}, values=np.empty(0))
 
 
 def remove_leftovers(folder: Path, *, keep: Path) -> None:

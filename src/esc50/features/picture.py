@@ -7,9 +7,6 @@ import numpy as np
 from esc50.features.logmel import LogMelSpec, log_mel
 from esc50.features.recipe import Recipe
 
-# How a clip is drawn where the features are samples and say nothing of spectrograms.
-PICTURE = {"n_fft": 2048, "win_length": 2048, "hop_length": 512, "n_mels": 64, "f_min": 0.0, "db_min": -70.0, "db_max": 40.0}
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
@@ -23,9 +20,25 @@ class Picture:
     ceiling: float
 
 
+def drawn_log_mel(recipe: Recipe) -> LogMelSpec:
+    """How a clip is drawn: by the recipe's own log-mel, or by this one where the features are samples and say nothing of
+    spectrograms."""
+    return recipe.mel or LogMelSpec(
+        sample_rate=recipe.sample_rate,
+        n_fft=2048,
+        win_length=2048,
+        hop_length=512,
+        n_mels=64,
+        f_min=0.0,
+        f_max=recipe.sample_rate / 2,
+        db_min=-70.0,
+        db_max=40.0,
+    )
+
+
 def picture_of(waveform: np.ndarray, recipe: Recipe) -> Picture:
     """The picture of samples `[time]` at the recipe's rate, by the recipe's own log-mel where it has one."""
-    mel = recipe.mel or LogMelSpec(sample_rate=recipe.sample_rate, f_max=recipe.sample_rate / 2, **PICTURE)
+    mel = drawn_log_mel(recipe)
     return Picture(
         decibels=log_mel(waveform, mel),
         seconds=len(waveform) / recipe.sample_rate,

@@ -41,7 +41,7 @@ def _compressed(rows: np.ndarray) -> bytes:
     filtered[:, 0], filtered[:, 1] = SUB, rows[:, 0]
     np.subtract(rows[:, 1:], rows[:, :-1], out=filtered[:, 2:])
     compressor = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_RLE)
-    return compressor.compress(filtered) + compressor.flush()
+    return compressor.compress(filtered.data) + compressor.flush()
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
@@ -54,6 +54,7 @@ def read_png(path: Path) -> tuple[np.ndarray, dict]:
     Raises OSError or ValueError where the file is not such a PNG.
     """
     from PIL import Image
+    from PIL.PngImagePlugin import PngImageFile
 
     file = BytesIO(path.read_bytes())
     try:
@@ -61,6 +62,7 @@ def read_png(path: Path) -> tuple[np.ndarray, dict]:
     except SyntaxError as error:
         raise ValueError(str(error)) from None
     with Image.open(file, formats=("PNG",)) as picture:
+        assert isinstance(picture, PngImageFile)
         texts = {key.removeprefix("esc50."): json.loads(value) for key, value in picture.text.items() if key.startswith("esc50.")}
         return np.asarray(picture)[::-1], texts
 

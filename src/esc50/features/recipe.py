@@ -38,10 +38,16 @@ class Recipe:
         return self.kind == "mel_png"
 
     @property
+    def log_mel(self) -> LogMelSpec:
+        """The log-mel spectrogram of `mel_png` and `logmel`, which have one always."""
+        assert self.mel is not None
+        return self.mel
+
+    @property
     def stored_shape(self) -> tuple[int, ...]:
         """Shape of one kept clip: `[mel, frames]` or `[time]`."""
         if self.keeps_images:
-            return self.mel.n_mels, self.mel.num_frames(self.num_samples)
+            return self.log_mel.n_mels, self.log_mel.num_frames(self.num_samples)
         return (self.num_samples,)
 
     @property
@@ -63,7 +69,7 @@ class Recipe:
     def from_waveform(self, waveform: np.ndarray) -> np.ndarray:
         """`[time]` float32 to uint8 `[mel, frames]` (low frequencies first) or int16 `[time]`."""
         if self.keeps_images:
-            return to_levels(log_mel(waveform, self.mel), self.mel)
+            return to_levels(log_mel(waveform, self.log_mel), self.log_mel)
         return audio.to_int16(waveform)
 
     def parameters(self) -> dict:

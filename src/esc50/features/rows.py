@@ -16,7 +16,7 @@ from esc50.features.recipe import Recipe
 class Rows(Protocol):
     """Anything that turns clip numbers into stored values."""
 
-    def take(self, indices: Sequence[int]) -> np.ndarray:
+    def take(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         """Values of these clips, `[batch, ...]`, uint8 images or int16 samples."""
 
 
@@ -31,7 +31,7 @@ class PackedRows:
         else:
             self._values, self._rows = packed, rows
 
-    def take(self, indices: Sequence[int]) -> np.ndarray:
+    def take(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         return self._values[self._rows[np.asarray(indices)]]
 
 
@@ -42,7 +42,7 @@ class ComputedRows:
         self._clips, self._recipe, self._cache_size = clips, recipe, cache_size
         self._cache: OrderedDict[int, np.ndarray] = OrderedDict()
 
-    def take(self, indices: Sequence[int]) -> np.ndarray:
+    def take(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         return np.stack([self._one(int(index)) for index in indices])
 
     def _one(self, index: int) -> np.ndarray:

@@ -116,30 +116,27 @@ def _update(
     failures: dict[str, str] = {}
     short: list[str] = []
     with write_atomically(path) as temporary:
-        new = Pack(
-            entries=entries,
-            values=np.lib.format.open_memmap(
-                temporary, mode="w+", dtype=recipe.stored_dtype, shape=(len(entries), *recipe.stored_shape)
-            ),
+        values = np.lib.format.open_memmap(
+            temporary, mode="w+", dtype=recipe.stored_dtype, shape=(len(entries), *recipe.stored_shape)
         )
+        new = Pack(entries=entries, values=values)
         for filename, row in new.row_of.items():
             if filename not in stale_names:
-                new.values[row] = old.values[old.row_of[filename]]
+                values[row] = old.values[old.row_of[filename]]
 
         def work(clip: Clip) -> None:
             identity = identities[clip.filename]
             kept = old.of(clip.filename, identity)
             try:
-                new.values[new.row_of[clip.filename]] = _one(
-                    clip, _png_path(folder, clip, colormap), recipe, identity, colormap, kept
-                )
+                row = new.row_of[clip.filename]
+                values[row] = _one(clip, _png_path(folder, clip, colormap), recipe, identity, colormap, kept)
                 if kept is None and recipe.is_short(clip.path):
                     short.append(clip.filename)
             except DataError as error:
                 failures[clip.filename] = str(error)
 
         _in_threads(work, stale, num_workers, progress=progress)
-        new.values.flush()
+        values.flush()
         # Opened before it gets its name, under which another process may replace it at any time.
         new = replace(new, entries=entries | dict.fromkeys(failures), values=np.load(temporary, mmap_mode="r"))
     with write_atomically(folder / "index.json") as temporary:

@@ -14,14 +14,14 @@ class Deployed(nn.Module):
 
     def __init__(self, predictor: Predictor):
         super().__init__()
-        self.front_end, self.model = predictor.task.front_end, predictor.task.model
+        self.front_end, self.model = predictor.network.front_end, predictor.network.model
         self.recipe, self.temperature = predictor.recipe, predictor.temperature
-        self.log_mel = LogMel(self.recipe.mel).to(predictor.task.device) if self.recipe.keeps_images else None
+        self.log_mel = LogMel(self.recipe.log_mel).to(predictor.network.device) if self.recipe.keeps_images else None
 
     def forward(self, waveform: Tensor) -> Tensor:
         x = waveform.clamp(-1, 1)
-        if self.recipe.keeps_images:
-            mel = self.recipe.mel
+        if self.log_mel is not None:
+            mel = self.recipe.log_mel
             x = torch.round((self.log_mel(x) - mel.db_min) * (255 / (mel.db_max - mel.db_min))) * (1 / 255)
         else:
             x = self.front_end.spectrogram(torch.round(x * 32768).clamp(-32768, 32767) * (1 / 32768))

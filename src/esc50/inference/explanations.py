@@ -46,7 +46,7 @@ def explain(
     cut.check(model.recipe)
     if layer is not None:
         nothing = np.zeros((1, *model.recipe.stored_shape), model.recipe.stored_dtype)
-        check_layer(model.task.model, model_input(model.task, nothing), layer)
+        check_layer(model.network.model, model_input(model.network, nothing), layer)
     problems = []
     with recordings_of(source) as names:
         pictures = pictures_of(names, Path(source))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from esc50.errors import ConfigError
+from esc50.errors import ConfigError, require
 from esc50.files import write_atomically
 from esc50.inference.deployed import Deployed
 from esc50.inference.predictor import Predictor
@@ -27,10 +27,7 @@ Run = Callable[[np.ndarray], np.ndarray]  # waveforms [batch, time] to probabili
 def write_onnx(deployed: Deployed, path: Path) -> None:
     """One ONNX file: input `waveform` `[batch, time]` float32, output `probabilities` `[batch, classes]`, any batch size.
     Raises ConfigError where ONNX is not installed, or has no word for what the network does."""
-    try:
-        import onnxscript  # noqa: F401  what torch exports with
-    except ImportError:
-        raise ConfigError('format=onnx needs the packages of the extra "export"; pip install "esc50[export]"') from None
+    require("format=onnx", "onnx", "onnxruntime", "onnxscript")
     with _quiet():
         try:
             program = torch.onnx.export(
@@ -46,6 +43,7 @@ def write_onnx(deployed: Deployed, path: Path) -> None:
             raise ConfigError(
                 f"format=onnx: the network cannot be written as ONNX ({str(error).splitlines()[0]}); try format=torch"
             ) from error
+    assert program is not None
     with write_atomically(path) as temporary:
         program.save(temporary)
 
@@ -67,7 +65,7 @@ def write_int8(source: Path, path: Path, clips: Sequence[np.ndarray]) -> None:
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     class Clips(CalibrationDataReader):
-        def __init__(self):
+        def __init__(self) -> None:
             self._next = iter(clips)
 
         def get_next(self) -> dict[str, np.ndarray] | None:
@@ -156,8 +154,8 @@ def facts(predictor: Predictor) -> dict[str, Any]:
         "output": OUTPUT,
         "features": asdict(recipe),
         "normalization": {
-            "mean": predictor.task.front_end.mean.flatten().tolist(),
-            "std": predictor.task.front_end.std.flatten().tolist(),
+            "mean": predictor.network.front_end.mean.flatten().tolist(),
+            "std": predictor.network.front_end.std.flatten().tolist(),
         },
         "temperature": predictor.temperature,
         "calibrated": predictor.is_calibrated,

@@ -28,7 +28,7 @@ def explained(
     most_telling = heapq.nlargest(num_rows, windows(), key=lambda window: window[0])  # hours of sound hold no more than these
     for prob, target, piece in sorted(most_telling, key=lambda window: window[2].start):
         place = f", {piece.start:.1f}-{piece.end:.1f} s" if num_windows > 1 else ""
-        values = grad_cam(model.task.model, model_input(model.task, piece.stored[None]), [target], layer=layer)[0]
+        values = grad_cam(model.network.model, model_input(model.network, piece.stored[None]), [target], layer=layer)[0]
         clips.append(
             ExplainedClip(name=f"{name}{place}", stored=piece.stored, map=values, explained=model.class_names[target], prob=prob)
         )

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -12,9 +12,11 @@ import torch
 from esc50.errors import ConfigError, DataError
 from esc50.inference.answer import Prediction, Threshold, answer
 from esc50.inference.recordings import Cut, Piece, pieces_of_file, pieces_of_samples
+from esc50.models.network import Network
 from esc50.results.predictions import softmax
 from esc50.training.precision import in_float32
-from esc50.training.task import Classifier
+
+File = TypeVar("File", bound=str | None)
 
 NUM_TOP = 5
 BATCH_SIZE = 16
@@ -27,9 +29,9 @@ class Predictor:
     `temperature` of its probabilities, the `score` of its test, or `scored_by`, the score of its recipe.
     """
 
-    def __init__(self, task: Classifier, description: Mapping[str, Any]):
-        self.task = task.eval()
-        self.recipe = task.front_end.recipe
+    def __init__(self, network: Network, description: Mapping[str, Any]):
+        self.network = network.eval()
+        self.recipe = network.front_end.recipe
         self.class_names: tuple[str, ...] = tuple(description["class_names"])
         self.description = description
 
@@ -98,8 +100,8 @@ class Predictor:
     @torch.no_grad()
     def logits(self, stored: np.ndarray) -> np.ndarray:
         """Of stored values `[batch, ...]`, as `Recipe.compute` gives them: `[batch, classes]`, in float32, as in the test."""
-        with in_float32(self.task.device.type):
-            return self.task(torch.from_numpy(stored).to(self.task.device))["logits"].float().cpu().numpy()
+        with in_float32(self.network.device.type):
+            return self.network(torch.from_numpy(stored).to(self.network.device))["logits"].float().cpu().numpy()
 
     def probabilities(self, stored: np.ndarray) -> np.ndarray:
         """The same as probabilities, `[batch, classes]`, by the temperature. Raises DataError where they are not finite."""
@@ -117,10 +119,10 @@ class Predictor:
         return cut
 
     def _answers(
-        self, sounds: Iterable[tuple[str | None, Iterator[Piece]]], threshold: Threshold, num_top: int, batch_size: int
-    ) -> Iterator[tuple[str | None, Prediction | DataError]]:
-        waiting: deque[_Recording] = deque()
-        batch: list[tuple[_Recording, np.ndarray]] = []
+        self, sounds: Iterable[tuple[File, Iterator[Piece]]], threshold: Threshold, num_top: int, batch_size: int
+    ) -> Iterator[tuple[File, Prediction | DataError]]:
+        waiting: deque[_Recording[File]] = deque()
+        batch: list[tuple[_Recording[File], np.ndarray]] = []
 
         def compute() -> None:
             if batch:
@@ -130,7 +132,7 @@ class Predictor:
                     recording.probs.append(probs)
                 batch.clear()
 
-        def done() -> Iterator[tuple[str | None, Prediction | DataError]]:
+        def done() -> Iterator[tuple[File, Prediction | DataError]]:
             while waiting and waiting[0].is_done:
                 recording = waiting.popleft()
                 yield (
@@ -165,10 +167,10 @@ class Predictor:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Recording:
+class _Recording(Generic[File]):
     """A recording on its way: `places` of its windows, and the probabilities of those that are computed."""
 
-    file: str | None
+    file: File
     places: list[tuple[float, float]] = field(default_factory=list)
     probs: list[np.ndarray] = field(default_factory=list)
     error: DataError | None = None

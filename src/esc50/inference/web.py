@@ -14,7 +14,7 @@ import numpy as np
 
 from esc50.data import audio
 from esc50.drawing import pixels
-from esc50.errors import ConfigError, DataError
+from esc50.errors import ConfigError, DataError, require
 from esc50.explain.map_picture import draw_maps
 from esc50.inference.maps import explained
 from esc50.inference.predictor import Predictor
@@ -51,15 +51,13 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
     for name in ("no_proxy", "NO_PROXY"):  # Gradio asks its own address whether it is up
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), host, "localhost", "127.0.0.1"]))
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    try:
-        import gradio
-    except ImportError:
-        raise ConfigError('the page needs the packages of the extra "web"; pip install "esc50[web]"') from None
+    require("the page", "gradio")
+    import gradio
 
     with tempfile.TemporaryDirectory(prefix="esc50_uploads_") as uploads:
         os.environ["GRADIO_TEMP_DIR"] = uploads
-        for name in ENDINGS:
-            signal.signal(name, _end)
+        for ending in ENDINGS:
+            signal.signal(ending, _end)
         page = build_page(predictor, limits)
         try:
             page.launch(
@@ -79,7 +77,7 @@ def serve(predictor: Predictor, *, host: str, port: int, limits: Limits, opened:
         except OSError as error:
             raise ConfigError(f"host={host} port={port}: {str(error).splitlines()[0]}; choose another port=") from None
         try:
-            opened(page.local_url)
+            opened(page.local_url)  # type: ignore[arg-type]  # Gradio declares it as None
             page.block_thread()
         finally:
             page.close(verbose=False)

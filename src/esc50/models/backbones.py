@@ -4,14 +4,18 @@ import os
 import socket
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from esc50.config.kinds import PositiveInt, Share
-from esc50.errors import ConfigError, DataError
+from esc50.errors import ConfigError, DataError, require
 from esc50.models.probe import accepts
+
+if TYPE_CHECKING:
+    from torchvision.models import WeightsEnum
 
 IMAGENET_CLASSES = 1000
 PROBE_SIZE = (128, 352)  # no network was made for this size: one that takes it takes any
@@ -101,16 +105,15 @@ class TimmNet(_Pretrained):
         dropout: Share = 0.5,
         in_channels: int = 3,
     ):
+        require("a network of timm", "timm")
         if weights is not None:
             _fail_quickly_offline()
-        try:
-            import timm
-        except ImportError:
-            raise ConfigError('model=timm needs the package timm; pip install -e ".[timm]"') from None
+        import timm
+
         if not timm.is_model(name):
             raise ConfigError(f"model.name={name}: timm has no such model; timm.list_models() names them")
         try:
-            body = timm.create_model(name, pretrained=weights is not None, num_classes=0)
+            body: Any = timm.create_model(name, pretrained=weights is not None, num_classes=0)
         except Exception as error:  # the hub's client raises many kinds, all of them for want of the file
             raise DataError(
                 f"the weights of {name} are not in timm's cache and could not be downloaded"
@@ -123,9 +126,11 @@ class TimmNet(_Pretrained):
         super().__init__(body, head, size=tuple(config["input_size"][-2:]) if not accepts(body, (1, 3, *PROBE_SIZE)) else None)
 
 
-def _check_size(weights: str, of_name: type, name: str, size: tuple[int, int] | None) -> None:
+def _check_size(weights: str, of_name: "type[WeightsEnum]", name: str, size: tuple[int, int] | None) -> None:
     """Raise ConfigError for weights that a network of fixed size has for larger pictures only."""
-    fitting = [key for key, value in of_name.__members__.items() if size is None or value.meta["min_size"] <= size]
+    if size is None:
+        return
+    fitting = [key for key, value in of_name.__members__.items() if value.meta["min_size"] <= size]
     if weights not in fitting:
         raise ConfigError(
             f"model.weights={weights}: {name} is built for pictures of {size[0]} x {size[1]}, these weights"
@@ -160,7 +165,7 @@ def _without_classifier(body: nn.Module) -> int:
     for name, _ in list(body.named_children()):
         if name.lower().startswith("aux"):
             setattr(body, name, None)
-            body.aux_logits = False
+            body.aux_logits = False  # type: ignore[assignment]  # torch declares tensors and modules only
     classifier = None
     for name, module in body.named_modules():
         if getattr(module, "out_features", getattr(module, "out_channels", None)) == IMAGENET_CLASSES:

@@ -24,7 +24,14 @@ class MelCNN(nn.Module):
     sound. `channels`: of the stem and each pair; `dropout`: before the last layer.
     """
 
-    def __init__(self, *, num_classes: int, in_channels: int = 1, channels: Sizes = (32, 64, 128, 256), dropout: Share = 0.2):
+    def __init__(
+        self,
+        *,
+        num_classes: int,
+        in_channels: int = 1,
+        channels: Sizes = (32, 64, 128, 256),  # type: ignore[assignment]  # a list as default would be shared by all
+        dropout: Share = 0.2,
+    ):
         super().__init__()
         self.stem = _conv(in_channels, channels[0], kernel=5, stride=2)
         self.blocks = nn.Sequential(

@@ -3,7 +3,7 @@
 import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -39,7 +39,7 @@ class Entry:
     accuracy_std: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
-    fold_accuracies: Mapping[int, float] | None = None
+    fold_accuracies: Mapping[int, float] = field(default_factory=dict)
     optimistic_mean: float | None = None
     epochs: int | None = None
     parameters: int | None = None
@@ -155,7 +155,7 @@ def entry(name: str, members: Sequence[Run]) -> Entry:
     low, high = bootstrap(values, weights)
     folds = list(accuracies.values())
     metrics = [run.metrics for run in members]
-    optimistic = [one.get("optimistic_test_accuracy") for one in metrics]
+    optimistic = [one["optimistic_test_accuracy"] for one in metrics if one.get("optimistic_test_accuracy") is not None]
     return Entry(
         system=name,
         folds=len(folds),
@@ -165,7 +165,7 @@ def entry(name: str, members: Sequence[Run]) -> Entry:
         ci_low=low,
         ci_high=high,
         fold_accuracies=accuracies,
-        optimistic_mean=_mean_over_folds(members, optimistic) if None not in optimistic else None,
+        optimistic_mean=_mean_over_folds(members, optimistic) if len(optimistic) == len(members) else None,
         epochs=members[0].config["trainer"]["max_epochs"],
         parameters=metrics[0].get("parameters"),
         train_seconds=sum(one.get("train_seconds", 0) for one in metrics),

@@ -104,7 +104,7 @@ def draw(entries: Sequence[Entry]) -> "Figure":
     axes = figure.add_subplot()
     for row, entry in enumerate(entries):
         colour = OURS if entry.is_ours else THEIRS
-        if entry.is_ours:
+        if entry.ci_low is not None and entry.ci_high is not None:
             axes.plot(
                 [100 * entry.ci_low, 100 * entry.ci_high], [row, row], color=colour, linewidth=3, alpha=0.5, solid_capstyle="butt"
             )
@@ -128,11 +128,10 @@ def draw(entries: Sequence[Entry]) -> "Figure":
     return figure
 
 
-def _cell(entry: Entry, column: str):
+def _cell(entry: Entry, column: str) -> object:
     if column.startswith("fold_"):
-        value = (entry.fold_accuracies or {}).get(int(column.removeprefix("fold_")))
-    else:
-        value = getattr(entry, column)
+        return entry.fold_accuracies.get(int(column.removeprefix("fold_")), "")
+    value = getattr(entry, column)
     return "" if value is None else value
 
 

@@ -59,7 +59,8 @@ def fit_temperature(probs: np.ndarray, targets: np.ndarray) -> float:
         expected = (1 - doubt) * own + doubt * scaled.mean(axis=1)
         return float((highest + np.log(np.exp(scaled - highest[:, None]).sum(axis=1)) - expected).mean())
 
-    return float(np.exp(minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded").x))
+    low, high = np.log(TEMPERATURES).tolist()
+    return float(np.exp(minimize_scalar(loss, bounds=(low, high), method="bounded").x))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,8 @@ import numpy as np
 from omegaconf import OmegaConf
 
 from esc50.assembly.data import build_clips, build_split
-from esc50.assembly.restore import check_calls, load
+from esc50.assembly.restore import load
+from esc50.assembly.retest import check_calls
 from esc50.config.door import check_data
 from esc50.data.clip import Clip, class_names
 from esc50.errors import ConfigError, Esc50Error, TrainingError
@@ -31,7 +32,7 @@ from esc50.inference.export import (
 )
 from esc50.inference.recordings import recordings_of
 from esc50.runs.test import check_same_clips
-from esc50.training.checkpoints import find_checkpoint, load_checkpoint
+from esc50.training.checkpoint_files import find_checkpoint, load_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ def _quantized(model: Path, small: Path, read: Any, sounds: Sounds, run: Run) ->
     run_small = run_onnx(small)
     clips = [read(path) for path in sounds.paths]
     before, after = (answers(one, clips).argmax(axis=1) for one in (run, run_small))
-    found = {
+    found: dict[str, Any] = {
         "file": small.name,
         "bytes": small.stat().st_size,
         "milliseconds": milliseconds(run_small, clips),

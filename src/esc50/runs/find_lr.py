@@ -16,6 +16,7 @@ from esc50.assembly.data import build_clips, build_split
 from esc50.assembly.task import build_optimizer, build_task
 from esc50.assembly.trainer import build_batches
 from esc50.augment.draws import Draws
+from esc50.batches import WholeBatches
 from esc50.data.clip import class_names
 from esc50.files import write_atomically
 from esc50.training.lr_finder import find_lr as range_test
@@ -40,6 +41,8 @@ def find_lr(cfg: DictConfig, folder: Path) -> None:
     task.augment.train()
 
     loader = data.train_dataloader()
+    batches = loader.batch_sampler
+    assert isinstance(batches, WholeBatches)
 
     def loss_of(model: torch.nn.Module, batch: dict, step: int) -> torch.Tensor:
         batch = {key: value.to(device) for key, value in batch.items()}
@@ -50,7 +53,7 @@ def find_lr(cfg: DictConfig, folder: Path) -> None:
 
     def epochs() -> Iterator[dict]:
         for epoch in itertools.count():
-            loader.batch_sampler.sampler.set_epoch(epoch)
+            batches.sampler.set_epoch(epoch)
             yield from loader
 
     curve = range_test(task.model, epochs(), loss_of=loss_of, optimizer=build_optimizer(cfg))

@@ -9,9 +9,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
+from esc50.config.plain import plain
 from esc50.errors import ConfigError
 from esc50.results.record import METRICS, read_metrics
 from esc50.results.runs import CONFIG, WITHOUT_EFFECT, differing_keys
+from esc50.runs import preparation
 from esc50.runs import train as run
 from esc50.training.quiet import is_first_process
 
@@ -30,8 +32,8 @@ def train_or_skip(cfg: DictConfig, folder: Path, sweep: Path) -> float | None:
     where `folder` holds a finished run with another configuration.
     """
     with _alone_in(folder):
-        config = OmegaConf.to_container(cfg, resolve=True)
-        config["trainer"]["precision"], _ = run.precision_of(cfg)
+        config = plain(cfg, resolve=True)
+        config["trainer"]["precision"], _ = preparation.precision_of(cfg)
         if (done := finished_twin(config, sweep)) is not None:
             log.info("this run is finished, in %s", done)
             return read_metrics(done)["val_accuracy"]
@@ -69,4 +71,4 @@ def finished_twin(config: Mapping[str, Any], sweep: Path) -> Path | None:
 
 def _config_of(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
-    return OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
+    return plain(OmegaConf.load(path)) if path.is_file() else {}

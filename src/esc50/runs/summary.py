@@ -3,6 +3,7 @@
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
@@ -17,10 +18,10 @@ class SweepSummary(Callback):
     """Writes leaderboard.md, .csv and .png into the sweep's folder and names the runs that failed; any failure makes the
     exit status 1. Hydra calls it at the end of every multirun."""
 
-    def on_multirun_start(self, config: DictConfig, **kwargs) -> None:
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         Path(config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # optuna keeps its study there
 
-    def on_multirun_end(self, config: DictConfig, **kwargs) -> None:
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         from esc50.results.record import METRICS
         from esc50.runs.sweep import FAILURE
 

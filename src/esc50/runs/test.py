@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.assembly.data import build_clips, build_split
-from esc50.assembly.restore import check_calls, restore_task
+from esc50.assembly.retest import check_calls, restore_task
 from esc50.assembly.task import build_watch
 from esc50.assembly.trainer import build_batches
 from esc50.batches import ClipBatches
@@ -24,7 +24,7 @@ from esc50.results.metrics import score
 from esc50.results.predictions import Predictions, predictions_of, write_predictions
 from esc50.results.record import git_commit, versions, write_metrics
 from esc50.results.reliability import fit_temperature
-from esc50.training.checkpoints import find_checkpoint, load_checkpoint
+from esc50.training.checkpoint_files import find_checkpoint, load_checkpoint
 from esc50.training.precision import available
 from esc50.training.quiet import quieten
 from esc50.training.task import Classifier
@@ -125,7 +125,8 @@ def test(
         enable_model_summary=False,
         default_root_dir=folder,
     )
-    found, tested, temperature = {}, None, None
+    found: dict[str, float | None] = {}
+    tested, temperature = None, None
     for role in ("val", "test"):
         predictions = predict_role(trainer, task, data, role, names) if data.split.roles()[role] else None
         values = score(predictions) if predictions else dict.fromkeys(SCORES)
@@ -165,6 +166,6 @@ def test(
 
 def _show(writer: SummaryWriter, config: Mapping[str, Any], evaluation: Evaluation) -> None:
     """The test as the panels show it."""
-    for panel in build_watch(OmegaConf.create(config)):
+    for panel in build_watch(OmegaConf.create(dict(config))):
         if isinstance(panel, EvaluationPanel):
             panel.write(writer, evaluation)

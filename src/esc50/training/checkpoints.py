@@ -12,15 +12,14 @@ from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from esc50.data.folds import Split, fingerprint
-from esc50.errors import ConfigError, DataError
+from esc50.errors import ConfigError
 from esc50.files import write_atomically
-from esc50.results.record import read_metrics, versions
+from esc50.results.record import versions
 from esc50.results.runs import WITHOUT_EFFECT, differing_keys, flat
+from esc50.training.checkpoint_files import FOLDER, LAST
 
 log = logging.getLogger(__name__)
 
-FOLDER = "checkpoints"
-LAST = "last.ckpt"
 # What may differ between a run and the one it goes on from.
 FREE_KEYS = ("trainer.max_epochs", *WITHOUT_EFFECT)
 
@@ -36,7 +35,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 class Description(L.Callback):
     """Puts into each checkpoint what it takes to use it without this configuration: plain data only."""
 
-    def __init__(self, config: dict[str, Any], names: tuple[str, ...], split: Split):
+    def __init__(self, config: Mapping[str, Any], names: tuple[str, ...], split: Split):
         self._content = {"config": config, "class_names": list(names), "split": fingerprint(split), "versions": versions()}
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -51,11 +50,16 @@ class BestAndLast(ModelCheckpoint):
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         super().on_train_epoch_end(trainer, pl_module)
         # Here, not after validation: only now has early stopping counted the epoch.
-        trainer.save_checkpoint(Path(self.dirpath) / LAST)
+        trainer.save_checkpoint(self._folder / LAST)
+
+    @property
+    def _folder(self) -> Path:
+        assert self.dirpath is not None
+        return Path(self.dirpath)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         def here(path: str) -> str:
-            return str(Path(self.dirpath) / Path(path).name) if path else path
+            return str(self._folder / Path(path).name) if path else path
 
         moved = dict(state_dict) | {"dirpath": self.dirpath}
         for key in ("best_model_path", "kth_best_model_path", "last_model_path"):
@@ -90,56 +94,6 @@ def checkpoint_callback(folder: Path, *, monitor: str | None, save_top_k: int) -
         auto_insert_metric_name=False,
         enable_version_counter=False,
     )
-
-
-def find_checkpoint(path: str | Path) -> Path:
-    """The checkpoint that `path` means: a file itself; of a run folder the tested one, as its metrics.json says, else the
-    last. Raises DataError."""
-    path = Path(path)
-    if path.is_file():
-        return path
-    if not path.is_dir():
-        raise DataError(f"no checkpoint or run folder at {path}")
-    named = read_metrics(path).get("checkpoint") if (path / "metrics.json").is_file() else None
-    return _existing(path / named if named else path / FOLDER / LAST, path)
-
-
-def find_last_checkpoint(path: str | Path) -> Path:
-    """The checkpoint to go on from: a file itself, of a run folder the last one. Raises DataError."""
-    path = Path(path)
-    return path if path.is_file() else _existing(path / FOLDER / LAST, path)
-
-
-def _existing(checkpoint: Path, folder: Path) -> Path:
-    if not checkpoint.is_file():
-        name = checkpoint.relative_to(folder) if checkpoint.is_relative_to(folder) else checkpoint
-        raise DataError(f"{folder} holds no {name}; it is not the folder of a run that finished an epoch")
-    return checkpoint
-
-
-def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint on the CPU, plain tensors and builtin types only. Raises DataError for anything else."""
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for files that are not its own
-        raise DataError(f"{path} is not a readable checkpoint ({_first_line(error)})") from None
-    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("esc50"), dict):
-        raise DataError(f"{path} is not a checkpoint of this program: it lacks the description of data and front end")
-    return checkpoint
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)[:120]
-
-
-def describe(path: Path, **facts: Any) -> None:
-    """Add plain-data `facts` to what the checkpoint `path` says of itself, unless it says so already."""
-    stored = load_checkpoint(path)
-    if stored["esc50"] | facts == stored["esc50"]:
-        return
-    stored["esc50"] |= facts
-    with write_atomically(path) as temporary:
-        torch.save(stored, temporary)
 
 
 def checkpoint_state(stored: Mapping[str, Any]) -> dict[str, Any]:

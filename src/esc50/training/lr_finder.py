@@ -2,13 +2,16 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
+
+Batch = TypeVar("Batch")
 
 SMOOTHING = 0.9
 ROUNDING = 1e-6  # part of the loss; to fall by less is not to fall
@@ -27,9 +30,9 @@ class LrCurve:
 
 def find_lr(
     model: nn.Module,
-    batches: Iterable,
+    batches: Iterable[Batch],
     *,
-    loss_of: Callable[[nn.Module, object, int], Tensor],
+    loss_of: Callable[[nn.Module, Batch, int], Tensor],
     optimizer: Callable[[nn.Module], Optimizer],
     low: float = 1e-7,
     high: float = 1.0,
@@ -69,7 +72,7 @@ def find_lr(
     return LrCurve(lrs=tuple(lrs), losses=tuple(losses), suggestion=_steepest(lrs, losses))
 
 
-def _again_and_again(batches: Iterable):
+def _again_and_again(batches: Iterable[Batch]) -> Iterator[Batch]:
     while True:
         yield from batches
 

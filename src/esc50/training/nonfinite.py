@@ -1,6 +1,6 @@
 """Which numbers broke? The place where a network's numbers first stop being finite."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -38,7 +38,7 @@ def where_it_broke(model: nn.Module, x: Tensor) -> str:
 
 @contextmanager
 def _watched(model: nn.Module, first: list[str]) -> Iterator[None]:
-    def hook(name: str):
+    def hook(name: str) -> Callable[[nn.Module, tuple, object], None]:
         def look(module: nn.Module, inputs: tuple, output: object) -> None:
             if not first and isinstance(output, Tensor) and not torch.isfinite(output).all():
                 first.append(f"{name} ({type(module).__name__})")

@@ -5,6 +5,7 @@ from typing import Any
 import lightning as L
 import torch
 
+from esc50.batches import batches_of
 from esc50.training.precision import in_float32
 
 
@@ -12,7 +13,7 @@ class OptimisticTest(L.Callback):
     """Scores the test clips after every epoch and remembers the best accuracy; nothing is chosen by it, and the training is
     the same with and without. TensorBoard shows it as `accuracy/test_optimistic`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.accuracy: float | None = None
         self.epoch: int | None = None  # counted from 1
 
@@ -21,7 +22,7 @@ class OptimisticTest(L.Callback):
         pl_module.eval()
         hits = total = 0
         with torch.no_grad(), in_float32(pl_module.device.type):
-            for batch in trainer.datamodule.in_order("test"):
+            for batch in batches_of(trainer).in_order("test"):
                 predicted = pl_module(batch["input"].to(pl_module.device))["logits"].argmax(dim=1).cpu()
                 hits, total = hits + int((predicted == batch["target"]).sum()), total + len(predicted)
         for module, training in modes.items():

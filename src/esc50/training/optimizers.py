@@ -5,7 +5,7 @@ from torch import nn
 
 def layer_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     """Parameters by depth: `head` is `model.head`, `early` and `late` are the two halves of the body in its own order."""
-    head = list(model.head.parameters())
+    head = list(model.get_submodule("head").parameters())
     of_head = {id(parameter) for parameter in head}
     body = [parameter for parameter in model.parameters() if id(parameter) not in of_head]
     half = len(body) // 2
@@ -25,11 +25,12 @@ def parameter_groups(model: nn.Module, *, lr: float, lr_ratio: dict[str, float])
 def set_body_frozen(model: nn.Module, frozen: bool) -> None:
     """Freeze all but the head, or unfreeze it. A frozen body needs no gradients and is in evaluation mode, since batch
     normalisation would go on moving its running statistics otherwise."""
-    of_head = {id(parameter) for parameter in model.head.parameters()}
+    head = model.get_submodule("head")
+    of_head = {id(parameter) for parameter in head.parameters()}
     for parameter in model.parameters():
         if id(parameter) not in of_head:
             parameter.requires_grad_(not frozen)
     if frozen:
-        training = model.head.training
+        training = head.training
         model.eval()
-        model.head.train(training)
+        head.train(training)

@@ -3,18 +3,20 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-import lightning as L
 import torch
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from esc50.errors import ConfigError
 
-LIGHTNING_NAMES = {"float32": "32-true", "bfloat16": "bf16-mixed"}
+LIGHTNING_NAMES: dict[str, Literal["32-true", "bf16-mixed"]] = {"float32": "32-true", "bfloat16": "bf16-mixed"}
 
 
 def check_device(*, accelerator: str, devices: int, strategy: str) -> None:
     """Raise ConfigError where this machine cannot give what the trainer asks for."""
+    import lightning as L  # which takes seconds, and what only predicts does without
+    from lightning.fabric.utilities.exceptions import MisconfigurationException
+
     try:
         L.Trainer(
             accelerator=accelerator,
@@ -41,7 +43,10 @@ def available(accelerator: str) -> str:
 
 def device_for(accelerator: str) -> torch.device:
     """The device of an `accelerator` such as `auto`, or of what this machine has instead."""
-    return L.Fabric(accelerator=available(accelerator), devices=1).device
+    name = available(accelerator)
+    if name in ("auto", "gpu"):
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    return torch.device(name, 0) if name != "cpu" else torch.device(name)
 
 
 def resolve_precision(requested: str, *, model: str, accelerator: str, compiled: bool = False) -> tuple[str, str]:

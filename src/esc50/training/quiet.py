@@ -8,7 +8,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 def is_first_process() -> bool:
     """Whether this process is the first, or the only one, of those that train a run together."""
-    return rank_zero_only.rank == 0
+    return rank_zero_only.rank == 0  # type: ignore[attr-defined]  # Lightning sets it without a declaration
 
 
 def quieten() -> None:

@@ -2,9 +2,10 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
@@ -15,14 +16,14 @@ def checkpoint_blocks(model: nn.Module) -> int:
     Blocks are the children of `model.blocks`, else of the outermost `nn.Sequential`s of the body. Gradients, dropout and
     batch normalisation's statistics are those of the plain model. Returns the number of blocks.
     """
-    containers = [model.blocks] if hasattr(model, "blocks") else list(_outermost(model.body))
-    blocks = [block for container in containers for block in container if any(True for _ in block.parameters())]
+    containers = [model.get_submodule("blocks")] if hasattr(model, "blocks") else [*_outermost(model.get_submodule("body"))]
+    blocks = [block for container in containers for block in container.children() if any(True for _ in block.parameters())]
     for block in blocks:
         block.forward = functools.partial(_recomputed, block, block.forward)
     return len(blocks)
 
 
-def _recomputed(block: nn.Module, forward, *inputs):
+def _recomputed(block: nn.Module, forward: Callable[..., Any], *inputs: Tensor) -> Any:
     if not block.training:
         return forward(*inputs)
     # Not the reentrant way: that one gives no gradients where the input needs none, as in the first block.
@@ -47,7 +48,8 @@ def _without_statistics(block: nn.Module) -> Iterator[None]:
     finally:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum
-            norm.num_batches_tracked -= 1
+            assert norm.num_batches_tracked is not None  # a batch was counted
+            norm.num_batches_tracked.sub_(1)
 
 
 def _outermost(module: nn.Module) -> Iterator[nn.Sequential]:

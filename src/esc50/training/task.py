@@ -7,22 +7,26 @@ import lightning as L
 import numpy as np
 import torch
 import torch.nn.functional as F
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from esc50.augment.draws import Draws, seed_of
+from esc50.batches import batches_of
 from esc50.errors import TrainingError
 from esc50.features.front_end import FrontEnd
+from esc50.models.network import Listening
 from esc50.results.metrics import scores
 from esc50.results.predictions import softmax
 from esc50.training.embeddings import Embeddings, embed_all
 from esc50.training.nonfinite import first_bad_weight, where_it_broke
 from esc50.training.optimizers import set_body_frozen
 from esc50.training.precision import in_float32
+from esc50.training.profile import profiler_of
 
 
-class Classifier(L.LightningModule):
+class Classifier(Listening, L.LightningModule):
     """A model with its front end, augmentations and way of learning.
 
     `augment` has up to three slots, each a mapping of names to modules: `waveform` and `spectrogram` take `(x, draws)`,
@@ -53,8 +57,8 @@ class Classifier(L.LightningModule):
         self.num_classes, self.seed = num_classes, seed
         self.freeze_epochs, self.label_smoothing = freeze_epochs, label_smoothing
         self._optimizer, self._schedule = optimizer, schedule
-        self._channels_last = channels_last
-        if self._channels_last:
+        self.channels_last = channels_last
+        if self.channels_last:
             self.model.to(memory_format=torch.channels_last)
         self._cache_frozen = cache_frozen
         self.num_shifts = 1  # circular shifts in time over which an evaluation averages (test-time augmentation)
@@ -63,32 +67,31 @@ class Classifier(L.LightningModule):
 
     # ------------------------------------------------------------------ forward
 
-    def forward(self, stored: Tensor) -> dict[str, Tensor]:
-        """Stored input to `logits` `[batch, classes]`, without augmentation."""
-        return self.model(self.laid_out(self.front_end(stored)))
-
     def augmented(self, batch: Mapping[str, Tensor], draws: Draws) -> tuple[Tensor, Tensor]:
         """What the model sees in training, and the label probabilities `[batch, classes]`."""
         x = self.front_end.decode(batch["input"])
-        for module in self.augment["waveform"].values():
+        for module in self.augmentations("waveform"):
             x = module(x, draws)
         x = self.front_end.spectrogram(x)
-        for module in self.augment["spectrogram"].values():
+        for module in self.augmentations("spectrogram"):
             x = module(x, draws)
         x, target = self.front_end.normalize(x), batch["target"]
-        for module in self.augment["mix"].values():
+        for module in self.augmentations("mix"):
             return module(x, target, draws, num_classes=self.num_classes)
         return x, F.one_hot(target, self.num_classes).float()
 
-    def laid_out(self, x: Tensor) -> Tensor:
-        """`x` in the memory layout that the model wants."""
-        return x.contiguous(memory_format=torch.channels_last) if self._channels_last and x.dim() == 4 else x
+    def augmentations(self, slot: str) -> list[nn.Module]:
+        """The modules of one slot of `augment`."""
+        modules = self.augment[slot]
+        assert isinstance(modules, nn.ModuleDict)
+        return list(modules.values())
 
     # ------------------------------------------------------------------ training
 
     def on_train_start(self) -> None:
         """Set the rates by the schedule: those that a checkpoint brings along belong to the run's length of then."""
         scheduler = self.lr_schedulers()
+        assert isinstance(scheduler, LambdaLR)
         groups = scheduler.optimizer.param_groups
         for group, lr, factor in zip(groups, scheduler.base_lrs, scheduler.lr_lambdas, strict=True):
             group["lr"] = lr * factor(scheduler.last_epoch)
@@ -105,7 +108,7 @@ class Classifier(L.LightningModule):
     @property
     def reuses_embeddings(self) -> bool:
         """While the body is frozen and nothing random touches its input, a clip's embedding never changes."""
-        return self._cache_frozen and not any(len(slot) for slot in self.augment.values())
+        return self._cache_frozen and not any(self.augmentations(slot) for slot in self.augment)
 
     def _embed_known_clips(self) -> None:
         contexts = {"train": self.trainer.precision_plugin.forward_context, "val": lambda: in_float32(self.device.type)}
@@ -131,16 +134,16 @@ class Classifier(L.LightningModule):
         torch.manual_seed(seed_of(*key.values(), "dropout", rank))
         if "train" in self._known:
             target_probs = F.one_hot(batch["target"], self.num_classes).float()
-            net, x = self.model.head, self._known["train"].of(batch["index"])
+            net, x = self.model.get_submodule("head"), self._known["train"].of(batch["index"])
             logits = net(x).float()
         else:
-            with self.trainer.profiler.profile("augmentation"), torch.no_grad():
+            with profiler_of(self.trainer).profile("augmentation"), torch.no_grad():
                 x, target_probs = self.augmented(batch, Draws(**key, rank=rank, world=world))
             net, x = self.model, self.laid_out(x)
             logits = net(x)["logits"].float()
         loss = F.cross_entropy(logits, target_probs, label_smoothing=self.label_smoothing)
         if not torch.isfinite(loss):
-            clips = ", ".join(self.trainer.datamodule.clips[index].filename for index in batch["index"].tolist())
+            clips = ", ".join(batches_of(self.trainer).clips[index].filename for index in batch["index"].tolist())
             self._stop(f"the loss is {loss.item()} at step {self.global_step}: {where_it_broke(net, x)}; the clips are {clips}")
         size = len(logits)
         self.log("loss/train_step", loss, on_step=True, on_epoch=False, batch_size=size)
@@ -174,12 +177,14 @@ class Classifier(L.LightningModule):
 
     def make_optimizer(self) -> Optimizer:
         """A new optimiser for the model, with its parameter groups."""
+        assert self._optimizer is not None
         return self._optimizer(self.model)
 
-    def configure_optimizers(self) -> dict[str, Any]:
-        optimizer = self.make_optimizer()
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        optimizer, schedule = self.make_optimizer(), self._schedule
+        assert schedule is not None
         total = max(1, int(self.trainer.estimated_stepping_batches))
-        scheduler = LambdaLR(optimizer, lambda step: self._schedule(min(1.0, step / total)))
+        scheduler = LambdaLR(optimizer, lambda step: schedule(min(1.0, step / total)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     # ------------------------------------------------------------------ evaluation
@@ -195,7 +200,7 @@ class Classifier(L.LightningModule):
         with in_float32(self.device.type):
             if known:
                 embedding = known.of(batch["index"])
-                logits = self.model.head(embedding)
+                logits = self.model.get_submodule("head")(embedding)
             else:
                 found = self(batch["input"])
                 embedding = found.get("embedding", found["logits"][:, :0])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from esc50.config.kinds import PositiveInt, Share
 from esc50.errors import TrainingError
+from esc50.training.task import Classifier
+from esc50.watch.events import writer_of
 from esc50.watch.layers import ACTIVATIONS, is_shown, sample, warn_once, watched_layers, write_histograms
 
 log = logging.getLogger(__name__)
@@ -47,10 +49,11 @@ class Activations(L.Callback):
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is None:
             return
-        if is_compiled(pl_module.model):
+        model = cast(Classifier, pl_module).model
+        if is_compiled(model):
             log.info("no activations in TensorBoard: trainer.compile=true makes one piece of the layers")
             return
-        layers = watched_layers(pl_module.model, self.layers)
+        layers = watched_layers(model, self.layers)
         self._watched = without_inputs(layers) if self.layers is None else layers
 
     def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any, batch_idx: int) -> None:
@@ -82,7 +85,8 @@ class Activations(L.Callback):
         """Before the way back, on which recomputed blocks run once more."""
         outputs = self._outputs
         self._take_hooks_away()
-        scalars, samples = {}, {}
+        scalars: dict[str, float] = {}
+        samples: dict[str, Tensor] = {}
         for name, found in outputs.items():
             if found.nan_count:
                 scalars[f"activation/{name}/nan_count"] = found.nan_count
@@ -98,8 +102,9 @@ class Activations(L.Callback):
             [name for name, found in outputs.items() if found.nan_count],
             f"activations are not finite at step {trainer.global_step}; try a lower optimizer.lr, or trainer.gradient_clip=1",
         )
+        assert trainer.logger is not None
         trainer.logger.log_metrics(scalars, step=trainer.global_step)
-        write_histograms(trainer.logger.experiment, samples, trainer.global_step)
+        write_histograms(writer_of(trainer), samples, trainer.global_step)
 
     def _look_for_dead(self, name: str, found: "Outputs") -> None:
         before = self._silent_for.get(name)

@@ -3,17 +3,21 @@
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache
+from typing import cast
 
 import lightning as L
 from torch.utils.tensorboard import SummaryWriter
 
+from esc50.batches import batches_of
 from esc50.config.kinds import FewClips, ForClass, PositiveInt
 from esc50.drawing import pixels
-from esc50.errors import ConfigError
+from esc50.errors import ConfigError, require
 from esc50.explain.cam import check_layer, grad_cam, model_input
 from esc50.explain.map_picture import ExplainedClip, draw_maps
 from esc50.training.task import Classifier
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
+from esc50.watch.events import writer_of
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +29,8 @@ class Attention(EvaluationPanel):
     with its map.
 
     `for_class`: `predicted` or `truth`, the class whose map is drawn. `layer`: the module whose feature map is weighed, None
-    for the last one; a name that the model does not have is refused when training begins.
+    for the last one; a name that the model does not have is refused when training begins. Where there can be no maps, for
+    want of captum (extra: explain) or because of the network, a run says so once.
     """
 
     def __init__(self, *, every_n_epochs: PositiveInt, num_clips: FewClips, for_class: ForClass, layer: str | None):
@@ -33,20 +38,39 @@ class Attention(EvaluationPanel):
         assert num_clips >= 1 and for_class in FOR_CLASS
         self.num_clips, self.for_class, self.layer = num_clips, for_class, layer
 
-    def on_fit_start(self, trainer: L.Trainer, pl_module: Classifier) -> None:
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        if trainer.logger is not None and trainer.is_global_zero:
+            self._is_installed(writer_of(trainer))
         if self.layer is not None:
-            check_layer(pl_module.model, model_input(pl_module, trainer.datamodule.rows.take([0])), self.layer)
+            task = cast(Classifier, pl_module)
+            check_layer(task.model, model_input(task, batches_of(trainer).rows.take([0])), self.layer)
 
     def write(self, writer: SummaryWriter, evaluation: Evaluation) -> None:
+        if not self._is_installed(writer):
+            return
         try:
             clips = explained_clips(evaluation, num_clips=self.num_clips, for_class=self.for_class, layer=self.layer)
         except ConfigError as error:
             if self.layer is not None:
                 raise
-            log.warning("no maps in TensorBoard: %s", error)  # a network without them can be trained all the same
+            _say_once(str(error), str(writer.log_dir))  # a network without them can be trained all the same
             return
         figure = draw_maps(clips, evaluation.task.front_end.recipe)
         writer.add_image(f"attention/maps_{evaluation.role}", pixels(figure), evaluation.step, dataformats="HWC")
+
+    def _is_installed(self, writer: SummaryWriter) -> bool:
+        try:
+            require("the panel watch.attention", "captum")
+        except ConfigError as error:
+            _say_once(str(error), str(writer.log_dir))
+            return False
+        return True
+
+
+@cache
+def _say_once(reason: str, folder: str) -> None:
+    """Once a run, whose events lie in `folder`: every validation would say it again, and the test."""
+    log.warning("no maps in TensorBoard: %s", reason)
 
 
 def explained_clips(evaluation: Evaluation, *, num_clips: int, for_class: str, layer: str | None) -> list[ExplainedClip]:

@@ -6,7 +6,7 @@ import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.config.kinds import PositiveInt
-from esc50.drawing import new_figure, shortened, tidy
+from esc50.drawing import canvas_of, new_figure, shortened, tidy
 from esc50.results.metrics import confusion_matrix
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
 from esc50.watch.text_table import text_table
@@ -37,8 +37,9 @@ class Confusion(EvaluationPanel):
                 MatrixPicture(names, title=f"Confusion ({role})"),
                 ClassesPicture(names, matrix.sum(axis=1), title=f"Accuracy by class ({role})"),
             )
-        for name, picture in zip(("matrix", "classes"), self._pictures[role], strict=True):
-            writer.add_image(f"confusion/{name}_{role}", picture.pixels(matrix), step, dataformats="HWC")
+        of_matrix, of_classes = self._pictures[role]
+        for name, image in (("matrix", of_matrix.pixels(matrix)), ("classes", of_classes.pixels(matrix))):
+            writer.add_image(f"confusion/{name}_{role}", image, step, dataformats="HWC")
         writer.add_text(f"confusion/pairs_{role}", pairs_text(most_confused(matrix, num_pairs=self.num_pairs), names), step)
 
 
@@ -84,12 +85,15 @@ class MatrixPicture:
 
     def __init__(self, class_names: tuple[str, ...], *, title: str):
         from matplotlib.colors import PowerNorm
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
         num_classes = len(class_names)
         side = min(MAX_NAMES, num_classes) * float(np.clip(5 / num_classes, ROW, 0.9))  # inches
         margin = 0.9 + 0.065 * max(len(shortened(name, most=LONGEST_NAME)) for name in class_names)
         figure = new_figure(side + margin + 0.9, side + margin)
-        figure.get_layout_engine().set(h_pad=0.1)
+        layout = figure.get_layout_engine()
+        assert isinstance(layout, ConstrainedLayoutEngine)
+        layout.set(h_pad=0.1)
         self.axes = figure.add_subplot()
         # The root makes one clip in ten visible beside the full diagonal.
         self.image = self.axes.imshow(
@@ -115,7 +119,7 @@ class MatrixPicture:
             ticks=(0, 0.1, 0.25, 0.5, 0.75, 1),
             format="{x:g}",
         )
-        self._canvas = figure.canvas
+        self._canvas = canvas_of(figure)
         self._canvas.draw()
         self._still = self._canvas.copy_from_bbox(figure.bbox)
 
@@ -169,7 +173,7 @@ class ClassesPicture:
             self.axes.text(0.01, row, "", va="center", fontsize=7, parse_math=False, animated=True) for row in range(num_bars)
         ]
         self._mean = self.axes.axvline(0, color="0.35", linestyle="--", linewidth=1, animated=True)
-        self._canvas = figure.canvas
+        self._canvas = canvas_of(figure)
         self._canvas.draw()
         self._still = self._canvas.copy_from_bbox(figure.bbox)
 

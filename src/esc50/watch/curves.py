@@ -89,7 +89,7 @@ def draw_curves(found: Sequence[ClassRanking], names: tuple[str, ...], *, title:
     points = np.stack(np.broadcast_arrays(RECALLS, curves), axis=2)  # [classes, recalls, 2]
     axes.add_collection(
         LineCollection(
-            points[num_named:],
+            list(points[num_named:]),
             colors="0.5",
             linewidths=0.8,
             alpha=0.35,

@@ -9,6 +9,7 @@ import numpy as np
 
 from esc50.data.audio import fit_length, read
 from esc50.data.checklist import Checklist
+from esc50.data.checklist_facts import Lengths
 from esc50.data.clip import Clip
 from esc50.drawing import draw_spectrogram, new_figure, pixels, tidy
 from esc50.features.picture import Picture
@@ -16,6 +17,7 @@ from esc50.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch.utils.tensorboard import SummaryWriter
 
 Spectrogram = Callable[[Clip], Picture]
 
@@ -35,7 +37,7 @@ def draw_page(checklist: Checklist, clips: Sequence[Clip], *, spectrogram: Spect
     """
     figures = {"balance": _draw_balance(checklist)}
     if checklist.lengths:
-        figures["lengths"] = _draw_lengths(checklist)
+        figures["lengths"] = _draw_lengths(checklist.lengths)
     if chosen := examples(checklist, clips):
         figures["spectrograms"] = _draw_spectrograms(chosen, spectrogram)
     return figures
@@ -51,7 +53,13 @@ def save_page(figures: dict[str, "Figure"], path: str | Path) -> None:
 
 
 def write_tensorboard(
-    writer, figures: dict[str, "Figure"], checklist: Checklist, clips: Sequence[Clip], *, sample_rate: int, step: int = 0
+    writer: "SummaryWriter",
+    figures: dict[str, "Figure"],
+    checklist: Checklist,
+    clips: Sequence[Clip],
+    *,
+    sample_rate: int,
+    step: int = 0,
 ) -> None:
     """Add the pictures as `data/<name>` and, where there is audio, one clip a class as `data/sounds/<class>`.
 
@@ -115,8 +123,7 @@ def _draw_balance(checklist: Checklist) -> "Figure":
     return figure
 
 
-def _draw_lengths(checklist: Checklist) -> "Figure":
-    lengths = checklist.lengths
+def _draw_lengths(lengths: Lengths) -> "Figure":
     figure = _page(3.6)
     axes = figure.add_subplot()
     low, high = min(lengths.min, 0.9 * lengths.most_common), max(lengths.max, 1.1 * lengths.most_common)
@@ -156,6 +163,7 @@ def _draw_spectrograms(chosen: Sequence[Clip], spectrogram: Spectrogram) -> "Fig
         axes.tick_params(labelsize=8, labelbottom=i + num_columns >= len(shown))
     figure.supxlabel("time in seconds", fontsize=10)
     figure.supylabel("frequency in Hz", fontsize=10)
+    assert image is not None
     figure.colorbar(image, ax=panels, label="dB", fraction=0.02, pad=0.01, aspect=40)
     of_all = f", the first {len(shown)} of {len(chosen)}" if len(chosen) > len(shown) else ""
     figure.suptitle(f"One log-mel per class{of_all}", fontsize=12, fontweight="bold", x=0.01, ha="left")

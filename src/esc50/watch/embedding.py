@@ -9,8 +9,8 @@ from pydantic import Field
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.config.kinds import PositiveInt
-from esc50.features.logmel import LogMelSpec, log_mel
-from esc50.features.picture import PICTURE
+from esc50.features.logmel import log_mel
+from esc50.features.picture import drawn_log_mel
 from esc50.features.recipe import Recipe
 from esc50.watch.evaluation import Evaluation, EvaluationPanel
 from esc50.watch.projector import write_projection
@@ -65,7 +65,7 @@ def sprite(stored: np.ndarray, recipe: Recipe, *, size: int) -> np.ndarray:
 
     image = stored.astype(np.float32)
     if not recipe.keeps_images:
-        mel = recipe.mel or LogMelSpec(sample_rate=recipe.sample_rate, f_max=recipe.sample_rate / 2, **PICTURE)
+        mel = drawn_log_mel(recipe)
         # Frames only as many as there are pixels: a tenth of the work.
         image = log_mel(image / 32768, replace(mel, hop_length=max(mel.hop_length, len(stored) // size)))
     small = np.asarray(Image.fromarray(image[::-1].copy()).resize((size, size), Image.Resampling.BOX))

@@ -1,15 +1,17 @@
 """What panels of an evaluation share: they are shown the validation of some epochs, and the test once."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import lightning as L
 from torch.utils.tensorboard import SummaryWriter
 
-from esc50.batches import ClipBatches
+from esc50.batches import ClipBatches, batches_of
 from esc50.config.kinds import PositiveInt
 from esc50.data.clip import Clip, class_names
 from esc50.results.predictions import Predictions, predictions_of
 from esc50.training.task import Classifier
+from esc50.watch.events import writer_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,9 +52,9 @@ class EvaluationPanel(L.Callback):
         """Add to `writer` what is to be seen, under tags that end in the role, at the evaluation's step."""
         raise NotImplementedError
 
-    def on_validation_end(self, trainer: L.Trainer, pl_module: Classifier) -> None:
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is not None and trainer.is_global_zero and is_due(trainer, self.every_n_epochs):
-            self.write(trainer.logger.experiment, validation(trainer, pl_module))
+            self.write(writer_of(trainer), validation(trainer, cast(Classifier, pl_module)))
 
 
 def is_due(trainer: L.Trainer, every_n_epochs: PositiveInt) -> bool:
@@ -69,7 +71,7 @@ def last_step(trainer: L.Trainer) -> int:
 
 def validation(trainer: L.Trainer, task: Classifier) -> Evaluation:
     """The validation that has just ended."""
-    data = trainer.datamodule
+    data = batches_of(trainer)
     _, targets, probs = task.evaluated()
     predictions = predictions_of(data.split.val, targets, probs, names=class_names(data.clips))
     return Evaluation(role="val", step=last_step(trainer), predictions=predictions, data=data, task=task)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import lightning as L
 import numpy as np
@@ -59,10 +59,10 @@ class Examples(EvaluationPanel):
             for rank, waveform in enumerate(sounds, start=1):
                 writer.add_audio(f"examples/sounds_{tag}/{rank}", waveform, evaluation.step, sample_rate=recipe.sample_rate)
 
-    def on_validation_end(self, trainer: L.Trainer, pl_module: Classifier) -> None:
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.sanity_checking:
             return
-        found = validation(trainer, pl_module)
+        found = validation(trainer, cast(Classifier, pl_module))
         self.counts.add(found.predictions)
         super().on_validation_end(trainer, pl_module)
         if trainer.logger is not None and trainer.is_global_zero and is_due(trainer, self.every_n_epochs):

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import lightning as L
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from esc50.config.kinds import NonNegative, Positive, PositiveInt
+from esc50.training.task import Classifier
+from esc50.watch.events import writer_of
 from esc50.watch.layers import is_shown, sample, warn_once, watched_layers, write_histograms
 
 log = logging.getLogger(__name__)
@@ -45,7 +48,7 @@ class Gradients(L.Callback):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is not None:
-            self._watched = watched_layers(pl_module.model, self.layers)
+            self._watched = watched_layers(cast(Classifier, pl_module).model, self.layers)
 
     def on_before_optimizer_step(self, trainer: L.Trainer, pl_module: L.LightningModule, optimizer: Optimizer) -> None:
         if not is_shown(trainer, self.every_n_steps):
@@ -56,15 +59,17 @@ class Gradients(L.Callback):
             if (gradients := [parameter.grad for parameter in layer.parameters() if parameter.grad is not None])
         }
         self._judge(found, trainer.global_step)
-        scalars, samples = {}, {}
+        scalars: dict[str, float] = {}
+        samples: dict[str, Tensor] = {}
         for name, of_layer in found.items():
             if of_layer.nan_count:
                 scalars[f"grad/{name}/nan_count"] = of_layer.nan_count
                 continue
             scalars |= {f"grad/{name}/min": of_layer.min, f"grad/{name}/mean": of_layer.mean, f"grad/{name}/max": of_layer.max}
             samples[f"grad/{name}"] = of_layer.sample
+        assert trainer.logger is not None
         trainer.logger.log_metrics(scalars, step=trainer.global_step)
-        write_histograms(trainer.logger.experiment, samples, trainer.global_step)
+        write_histograms(writer_of(trainer), samples, trainer.global_step)
 
     def _judge(self, found: Mapping[str, "OfLayer"], step: int) -> None:
         less = "try a lower optimizer.lr, or trainer.gradient_clip=1"

@@ -11,7 +11,7 @@ def write_hparams(writer: SummaryWriter, settings: Mapping[str, Any], metrics: M
     """Write both into the events of the run itself (SummaryWriter.add_hparams would open another folder inside it)."""
     values = {key: value if isinstance(value, bool | int | float | str) else str(value) for key, value in settings.items()}
     for summary in hparams(values, dict(metrics)):
-        writer.file_writer.add_summary(summary)
+        writer.file_writer.add_summary(summary)  # type: ignore[attr-defined]  # torch declares the attribute as None
     for name, value in metrics.items():
         writer.add_scalar(name, value, step)
 

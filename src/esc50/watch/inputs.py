@@ -1,7 +1,7 @@
 """What did the network see? The first batch of training after augmentation, as pictures and as sound."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import lightning as L
 import numpy as np
@@ -10,12 +10,14 @@ from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from esc50.augment.draws import Draws
+from esc50.batches import batches_of
 from esc50.config.kinds import FewClips
 from esc50.data.clip import Clip, class_names
 from esc50.drawing import pixels, shortened
 from esc50.features.front_end import FrontEnd
 from esc50.features.picture import Picture, picture_of
 from esc50.training.task import Classifier
+from esc50.watch.events import writer_of
 from esc50.watch.examples import read_all
 from esc50.watch.spectrogram_grid import draw_grid, shared_range
 
@@ -36,33 +38,38 @@ class Inputs(L.Callback):
         self.num_clips = num_clips
         self._is_due = False
 
-    def on_train_start(self, trainer: L.Trainer, pl_module: Classifier) -> None:
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self._is_due = trainer.logger is not None and trainer.is_global_zero
 
-    def on_train_batch_start(self, trainer: L.Trainer, pl_module: Classifier, batch: dict[str, Tensor], batch_idx: int) -> None:
+    def on_train_batch_start(self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Any, batch_idx: int) -> None:
         if not self._is_due:
             return
         self._is_due = False
+        task, data = cast(Classifier, pl_module), batches_of(trainer)
         key = {
-            "seed": pl_module.seed,
+            "seed": task.seed,
             "epoch": trainer.current_epoch,
             "batch": batch_idx,
             "rank": trainer.global_rank,
             "world": trainer.world_size,
         }
         with torch.no_grad(), trainer.precision_plugin.train_step_context():
-            x, target_probs = pl_module.augmented(batch, Draws(**key))
-            sounds = augmented_sound(pl_module, batch["input"], x, Draws(**key))
-        shown = [None if part is None else part[: self.num_clips].float().cpu().numpy() for part in (x, target_probs, sounds)]
-        clips = [trainer.datamodule.clips[i] for i in batch["index"][: self.num_clips].tolist()]
+            x, target_probs = task.augmented(batch, Draws(**key))
+            sounds = augmented_sound(task, batch["input"], x, Draws(**key))
+        clips = [data.clips[i] for i in batch["index"][: self.num_clips].tolist()]
         write_inputs(
-            trainer.logger.experiment,
+            writer_of(trainer),
             clips,
-            *shown,
-            class_names(trainer.datamodule.clips),
-            pl_module.front_end,
+            self._first(x),
+            self._first(target_probs),
+            None if sounds is None else self._first(sounds),
+            class_names(data.clips),
+            task.front_end,
             step=trainer.global_step,
         )
+
+    def _first(self, of_batch: Tensor) -> np.ndarray:
+        return of_batch[: self.num_clips].float().cpu().numpy()
 
 
 def write_inputs(
@@ -98,7 +105,7 @@ def augmented_sound(task: Classifier, stored: Tensor, x: Tensor, draws: Draws) -
     if front_end.log_mel is None:
         return x if front_end.normalization == "none" else x * front_end.std + front_end.mean
     sounds = front_end.decode(stored)
-    for module in task.augment["waveform"].values():
+    for module in task.augmentations("waveform"):
         sounds = module(sounds, draws)
     return sounds
 
@@ -108,6 +115,7 @@ def draw_inputs(x: np.ndarray, sounds: np.ndarray | None, titles: Sequence[str],
     one spectrogram, the first); where it gets samples, the spectrograms of `sounds` `[clips, time]` in dB."""
     recipe, title = front_end.recipe, "Training input after augmentation"
     if recipe.mel is None:
+        assert sounds is not None
         pictures = [picture_of(waveform, recipe) for waveform in sounds]
         floor, ceiling = shared_range(pictures)
         return draw_grid(pictures, titles, title=title, scale="dB", floor=floor, ceiling=ceiling)

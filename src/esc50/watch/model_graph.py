@@ -2,10 +2,14 @@
 
 import logging
 import warnings
+from typing import cast
 
 import lightning as L
 import torch
 from torch import Tensor, nn
+
+from esc50.training.task import Classifier
+from esc50.watch.events import writer_of
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +31,15 @@ class ModelGraph(L.Callback):
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if trainer.logger is None:
             return
-        sample = trainer.train_dataloader.dataset[0]["input"].unsqueeze(0).to(pl_module.device)
+        task, loader = cast(Classifier, pl_module), trainer.train_dataloader
+        assert loader is not None
+        sample = loader.dataset[0]["input"].unsqueeze(0).to(pl_module.device)
         training = pl_module.training
         pl_module.eval()
         try:
             with warnings.catch_warnings(), torch.no_grad(), torch.autocast(pl_module.device.type, enabled=False):
                 warnings.simplefilter("ignore")  # the tracer remarks on every shape that it takes for a constant
-                trainer.logger.experiment.add_graph(_Logits(pl_module.model), pl_module.front_end(sample))
+                writer_of(trainer).add_graph(_Logits(task.model), task.front_end(sample))
         except Exception as error:  # whatever a network does that tracing does not know
             log.warning("no graph of the network in TensorBoard: %s", str(error).splitlines()[0])
         finally:

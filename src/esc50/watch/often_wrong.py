@@ -23,7 +23,7 @@ def clip_losses(predictions: Predictions) -> np.ndarray:
 class WrongCounts:
     """What was wrong in the validations so far, by file name."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.epochs = 0
         self._losses: dict[str, float] = {}  # summed over the epochs
         self._taken_for: dict[str, dict[str, int]] = {}  # how often for which class, right ones left out

@@ -5,7 +5,7 @@ test would take the validation away.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +77,6 @@ def _enter(path: Path, name: str, *, size: int) -> None:
     _write(path, text_format.MessageToString(config).splitlines())
 
 
-def _write(path: Path, lines) -> None:
+def _write(path: Path, lines: Iterable[str]) -> None:
     with write_atomically(path) as temporary, temporary.open("w", newline="\n", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)

@@ -43,6 +43,7 @@ class Updates(L.Callback):
     ) -> None:
         if self._norm is None:
             return
+        assert trainer.logger is not None
         ratios = [update_ratio(*zip(*pairs, strict=True)) for pairs in self._before.values()]
         norm, *values = torch.stack([self._norm, *ratios]).tolist()
         tags = [f"update/ratio_{name}" for name in self._before]

@@ -1,0 +1,28 @@
+"""From a checkpoint alone to its test: the task with its weights, and only the calls that a test needs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import lightning as L
+from omegaconf import OmegaConf
+
+from esc50.assembly.data import reads_clips
+from esc50.assembly.restore import check_named, readable, restored
+from esc50.assembly.task import build_task
+from esc50.config.plain import plain
+from esc50.training.task import Classifier
+
+
+def restore_task(stored: Mapping[str, Any]) -> Classifier:
+    """The task of a loaded checkpoint, with its weights, to evaluate with. Raises DataError as `restored`."""
+    return restored(stored, build_task)
+
+
+def check_calls(stored: Mapping[str, Any]) -> None:
+    """Raise DataError where a loaded checkpoint names as its data anything but a reader of clips, or as a panel anything but a
+    callback: the file may be anybody's, and what it names there is called to repeat the test."""
+    with readable(stored):
+        config = plain(OmegaConf.create(stored["esc50"]["config"]), resolve=True)
+        check_named(config["data"], "its data", reads_clips)
+        for panel in filter(None, (config["watch"] or {}).values()):
+            check_named(panel, "a panel", L.Callback)
