@@ -13,6 +13,7 @@ INTERRUPTED, UNREAD = 130, 141  # exit status, as shells know it
 # Packages that a plain installation does without, and the extra that brings each.
 EXTRAS = {
     "captum": "explain",
+    "librosa": "benchmark",
     "onnx": "export",
     "onnxruntime": "export",
     "onnxscript": "export",

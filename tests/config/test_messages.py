@@ -25,6 +25,7 @@ REFUSALS = {
     "a parenthesis": (["data.root=(a"], """write 'data.root="(a"'"""),
     "a bracket": (["data.root=[a"], """write 'data.root="[a"'"""),
     "a folder of options": (["--config-dir", "nowhere"], "nowhere' not found; give the folder of your own options"),
+    "two flags": (["fold=1", "-m", "--cfg", "job", "seed=2"], "Only one of --run, --multirun, --cfg"),
     "a flag": (["--foo"], "unrecognized arguments: --foo"),
     "a target": (["model._target_=mynet.Net"], "model._target_=mynet.Net: no module named mynet"),
     "a class": (["model._target_=esc50.models.melcnn.Mel"], "esc50.models.melcnn has no Mel"),

@@ -15,7 +15,7 @@ from esc50.errors import EXTRAS
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = {requirement.name: requirement for requirement in map(Requirement, PROJECT["dependencies"])}
-FOR_PEOPLE = {"explain", "export", "profile", "sweep", "timm", "web"}  # extras that bring something to do
+FOR_PEOPLE = {"benchmark", "explain", "export", "profile", "sweep", "timm", "web"}  # extras that bring something to do
 # Not named, since what is named brings the version that fits it: package and who needs it.
 BROUGHT = {"protobuf": "tensorboard", "pydantic-core": "pydantic", "starlette": "gradio"}
 

@@ -67,7 +67,7 @@ def context():
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["esc50.features.store", "librosa.filters", "scipy.sparse", "PIL.Image"])
+    context.set_forkserver_preload(["esc50.features.store", "scipy.sparse", "PIL.Image"])
     return context
 
 

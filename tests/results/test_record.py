@@ -30,7 +30,7 @@ def git(folder, *arguments: str) -> str:
 def test_versions_are_those_installed():
     found = versions()
     assert found["python"] == platform.python_version()
-    assert {"esc50", "torch", "torchvision", "torchaudio", "lightning", "librosa", "numpy", "soundfile"} < set(found)
+    assert {"esc50", "torch", "torchvision", "torchaudio", "lightning", "numpy", "scipy", "soundfile", "soxr"} < set(found)
     assert found["torch"] == metadata.version("torch")
     json.dumps(found)
 

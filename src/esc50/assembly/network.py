@@ -16,17 +16,22 @@ def build_front_end(cfg: DictConfig) -> FrontEnd:
 
 
 def build_model(cfg: DictConfig, front_end: FrontEnd, *, num_classes: int) -> nn.Module:
-    """The network. Raises ConfigError where it cannot take images as small as the features are."""
-    model = component(cfg, "model", num_classes=num_classes, in_channels=front_end.num_channels)
-    mel = front_end.recipe.mel
-    if mel is not None:
-        size = mel.n_mels, mel.num_frames(front_end.recipe.num_samples)
-        if not accepts(model, (1, front_end.num_channels, *size)):
-            raise ConfigError(
-                f"the model cannot take images of {size[0]} mel bands x {size[1]} frames, most likely too small for"
-                " it; raise features.n_mels or features.seconds, lower features.hop_length, or take another model"
-            )
+    """The network as its option names it."""
+    model: nn.Module = component(cfg, "model", num_classes=num_classes, in_channels=front_end.num_channels)
     return model
+
+
+def check_size(model: nn.Module, front_end: FrontEnd) -> None:
+    """Raise ConfigError where the network cannot take images as small as the features are."""
+    mel = front_end.recipe.mel
+    if mel is None:
+        return
+    size = mel.n_mels, mel.num_frames(front_end.recipe.num_samples)
+    if not accepts(model, (1, front_end.num_channels, *size)):
+        raise ConfigError(
+            f"the model cannot take images of {size[0]} mel bands x {size[1]} frames, most likely too small for"
+            " it; raise features.n_mels or features.seconds, lower features.hop_length, or take another model"
+        )
 
 
 def build_network(cfg: DictConfig, *, num_classes: int) -> Network:

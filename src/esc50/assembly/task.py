@@ -7,7 +7,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from esc50.assembly.data import component, instantiate
-from esc50.assembly.network import build_front_end, build_model
+from esc50.assembly.network import build_front_end, build_model, check_size
 from esc50.config.plain import plain
 from esc50.training.optimizers import parameter_groups
 from esc50.training.task import Classifier
@@ -31,8 +31,10 @@ def build_task(cfg: DictConfig, *, num_classes: int) -> Classifier:
         slot: {name: instantiate(part) for name, part in (parts or {}).items() if part is not None}
         for slot, parts in cfg.augment.items()
     }
+    model = build_model(cfg, front_end, num_classes=num_classes)
+    check_size(model, front_end)
     return Classifier(
-        build_model(cfg, front_end, num_classes=num_classes),
+        model,
         front_end,
         num_classes=num_classes,
         seed=cfg.seed,

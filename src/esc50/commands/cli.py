@@ -82,7 +82,7 @@ def run(name: str, arguments: Sequence[str] | None = None) -> None:
         # sys.argv stays whole, since Lightning starts the processes of several devices by it.
         parser = get_args_parser()
         parser.__class__ = Parser
-        flags = parser.parse_args(list(arguments))
+        flags = parser.parse_intermixed_args(list(arguments))  # settings may stand on both sides of a flag
         with in_our_words(flags.overrides, lambda: known_keys(function.config)):
             _run_hydra(flags, parser, function, str(conf_folder()), function.config)
 

@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from esc50.errors import ConfigError, missing_extra
 
 FULL = "HYDRA_FULL_ERROR"  # set by who wants to see everything
+TWO_FLAGS = "Only one of --run"  # begins what Hydra says of flags that exclude each other
 # Options that plugins of Hydra bring, and the packages that hold them.
 PLUGINS = {
     "hydra/launcher=joblib": "hydra-joblib-launcher",
@@ -48,7 +49,7 @@ def in_our_words(overrides: Sequence[str], keys: Callable[[], Sequence[str]]) ->
     except InstantiationException:
         raise
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if before or (isinstance(error, ValueError) and _unreadable(overrides) is None):
+        if before or (isinstance(error, ValueError) and _unreadable(overrides) is None and TWO_FLAGS not in str(error)):
             raise
         raise ConfigError(line(error, overrides, keys)) from None
     finally:

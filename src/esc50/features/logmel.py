@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from esc50.features.mel import band_edges, hann_window, mel_filters
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
@@ -41,38 +43,23 @@ class LogMelSpec:
 
     def mel_frequencies(self) -> np.ndarray:
         """Centre of each band in Hz, `[mel]`."""
-        import librosa
-
-        return librosa.mel_frequencies(n_mels=self.n_mels + 2, fmin=self.f_min, fmax=self.f_max)[1:-1]
+        return band_edges(n_mels=self.n_mels, f_min=self.f_min, f_max=self.f_max)[1:-1]
 
 
 @lru_cache(maxsize=8)
 def _mel_basis(spec: LogMelSpec) -> "csr_matrix":
     """The mel filters as a sparse matrix `[mel, bins]`: each band touches a few bins only, which makes the product cheap."""
-    import librosa
     from scipy.sparse import csr_matrix
 
     return csr_matrix(
-        librosa.filters.mel(
-            sr=spec.sample_rate,
-            n_fft=spec.n_fft,
-            n_mels=spec.n_mels,
-            fmin=spec.f_min,
-            fmax=spec.f_max,
-            htk=False,
-            norm="slaney",
-            dtype=np.float32,
-        )
+        mel_filters(sample_rate=spec.sample_rate, n_fft=spec.n_fft, n_mels=spec.n_mels, f_min=spec.f_min, f_max=spec.f_max)
     )
 
 
 @lru_cache(maxsize=8)
 def _window(spec: LogMelSpec) -> np.ndarray:
     """Hann window of `win_length`, centred within `n_fft`."""
-    import librosa
-
-    window = librosa.filters.get_window("hann", spec.win_length)
-    return librosa.util.pad_center(window, size=spec.n_fft).astype(np.float32)
+    return hann_window(spec.win_length, size=spec.n_fft)
 
 
 def mel_power(waveform: np.ndarray, spec: LogMelSpec) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 from esc50.errors import DataError
 from esc50.files import write_atomically
 
-PACKAGES = ("esc50", "torch", "torchvision", "torchaudio", "lightning", "librosa", "numpy", "soundfile")
+PACKAGES = ("esc50", "torch", "torchvision", "torchaudio", "lightning", "numpy", "scipy", "soundfile", "soxr")
 METRICS = "metrics.json"
 
 
