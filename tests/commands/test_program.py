@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from esc50.commands import cli
+from esc50.config.command_schema import COMMANDS
+from esc50.config.problems import fields_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +38,17 @@ def test_help_lists_every_command_with_a_line(program):
         told = {words[0]: words[1] for words in lines if words[0] in cli.NAMES}
         assert status == 0 and set(told) == set(cli.NAMES)
         assert all(len(text) > 15 and len(text) < 90 for text in told.values())
+
+
+@pytest.mark.parametrize("name", ["predict", "evaluate", "explain", "export", "serve", "leaderboard", "compare", "ensemble"])
+def test_help_of_a_command_says_what_each_key_means(name, program):
+    status, out, _ = program(name, "--help")
+    assert status == 0 and out.startswith(f"esc50 {name}: ")
+    for key, field in fields_of(COMMANDS[name]).items():
+        if key != "data":
+            (line,) = (line for line in out.splitlines() if line.startswith(f"    {key}="))
+            assert line.split(maxsplit=1)[1][:20] == field.description[:20]
+    assert "powered by Hydra" not in out + program("train", "--help")[1]
 
 
 def test_every_module_of_a_command_is_on_the_list():

@@ -3,7 +3,6 @@ measured against. Nothing else uses them."""
 
 from pathlib import Path
 
-import librosa
 import numpy as np
 import soundfile
 import torch
@@ -21,6 +20,8 @@ IMAGENET = transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 def mel_decibels(path: Path) -> np.ndarray:
     """librosa's load, melspectrogram and power_to_db with the book's parameters."""
+    import librosa  # which the project does without
+
     waveform, _ = librosa.load(path, sr=SAMPLE_RATE)
     mel = librosa.feature.melspectrogram(y=waveform, sr=SAMPLE_RATE, n_fft=N_FFT, hop_length=HOP_LENGTH, n_mels=N_MELS)
     return librosa.power_to_db(mel, ref=np.max)
@@ -35,6 +36,8 @@ class FigureWriter:
         FigureCanvasAgg(self._figure)
 
     def __call__(self, path: Path, target: Path) -> None:
+        import librosa.display
+
         self._figure.clear()
         axes = self._figure.add_subplot()
         librosa.display.specshow(mel_decibels(path), sr=SAMPLE_RATE, hop_length=HOP_LENGTH, x_axis="time", y_axis="mel", ax=axes)

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from esc50.config.command_schema import COMMANDS
 from esc50.config.composing import conf_folder, known_keys
 from esc50.config.messages import Parser, in_our_words
+from esc50.config.reference import command_help
 from esc50.errors import ConfigError, readable_errors
 
 NAMES = (
@@ -51,7 +53,7 @@ def main() -> None:
     with readable_errors():
         arguments = sys.argv[1:]
         if not arguments or arguments[0] in ("-h", "--help", "help"):
-            sys.stdout.write(USAGE.format(commands="\n".join(f"    {name:<14}{purpose(name)}" for name in NAMES)))
+            sys.stdout.write(USAGE.format(commands="\n".join(f"    {name:<15}{purpose(name)}" for name in NAMES)))
         elif arguments[0] == "--version":
             sys.stdout.write(f"esc50 {metadata.version('esc50')}\n")
         elif arguments[0] in ("-sc", "--shell-completion"):
@@ -83,6 +85,9 @@ def run(name: str, arguments: Sequence[str] | None = None) -> None:
         parser = get_args_parser()
         parser.__class__ = Parser
         flags = parser.parse_intermixed_args(list(arguments))  # settings may stand on both sides of a flag
+        if flags.help and function.config in COMMANDS:
+            sys.stdout.write(command_help(function.config))
+            return
         with in_our_words(flags.overrides, lambda: known_keys(function.config)):
             _run_hydra(flags, parser, function, str(conf_folder()), function.config)
 

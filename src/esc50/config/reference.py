@@ -2,6 +2,7 @@
 limits, its default and what it means."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,20 @@ def reference() -> str:
         values = yaml.safe_load((conf_folder() / f"{name}.yaml").read_text(encoding="utf-8"))
         sections += [f"### {name}\n\n{(model.__doc__ or '').strip()}\n", _table(_rows(model, values, {}))]
     return "\n".join(sections).rstrip() + "\n"
+
+
+def command_help(name: str) -> str:
+    """The keys of a command that takes a checkpoint or finished runs, for a terminal: a line each with default and meaning."""
+    values = yaml.safe_load((conf_folder() / f"{name}.yaml").read_text(encoding="utf-8"))
+    rows = [(f"{key}={default.strip('`')}", meaning) for key, _, default, meaning in _rows(COMMANDS[name], values, {})]
+    rows = [(setting.replace("=to be given", "=..."), meaning) for setting, meaning in rows]
+    width = max(len(setting) for setting, _ in rows)
+    lines = [f"esc50 {name}: {_sentence(COMMANDS[name].__doc__)}", ""]
+    for setting, meaning in rows:
+        lines += textwrap.wrap(
+            f"    {setting:<{width}}  {meaning}", 120, subsequent_indent=" " * (width + 6), break_on_hyphens=False
+        )
+    return "\n".join([*lines, "", "What stands behind = is the default, ... has to be given."]) + "\n"
 
 
 def _root(cfg: DictConfig) -> Iterator[Row]:
