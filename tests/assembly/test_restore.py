@@ -1,12 +1,15 @@
 """A checkpoint calls what it was trained with and nothing else, and says what it misses."""
 
 import sys
+import zipfile
 from importlib import invalidate_caches
 
 import pytest
+import torch
 
 from esc50.assembly.retest import check_calls, restore_task
-from esc50.errors import DataError
+from esc50.errors import DataError, Esc50Error
+from esc50.runs.test import evaluate
 from esc50.training.checkpoint_files import find_checkpoint, load_checkpoint
 
 PANEL = {"_target_": "esc50.watch.timing.Timing"}
@@ -98,7 +101,7 @@ def test_a_module_that_another_version_had_is_not_looked_for_elsewhere(stored):
 @pytest.mark.parametrize("name", ["read", "dotted"])
 def test_a_reader_of_clips_may_keep_its_annotations_as_text(name, stored, module):
     module("readers", READERS)
-    check_calls(with_config(stored, data={"_target_": f"readers.{name}"}))
+    check_calls(with_config(stored, data={"_target_": f"readers.{name}", "root": "sounds", "balance": "none"}))
 
 
 @pytest.mark.parametrize("name", ["one", "paths", "unsaid", "Clip", "nothing"])
@@ -107,3 +110,29 @@ def test_what_reads_no_clips_is_refused(name, stored, module):
     assert f"readers.{name} as its data, which is none" in refusal(
         check_calls, with_config(stored, data={"_target_": f"readers.{name}"})
     )
+
+
+def test_a_repeated_test_writes_nothing_that_a_checkpoint_asks_for(stored, tmp_path):
+    """The archive of a data set is put where its arguments say, unless nothing may be written."""
+    victim, bait = tmp_path / "victim", tmp_path / "bait.zip"
+    victim.write_text("mine")
+    with zipfile.ZipFile(bait, "w") as archive:
+        archive.writestr("ESC-50-master/meta/esc50.csv", "")
+    place = str(tmp_path / "place")
+    evil = {
+        "_target_": "esc50.data.archive.prepare",
+        "root": place,
+        "creates": place,
+        "archive": str(victim),
+        "url": bait.as_uri(),
+        "balance": "none",
+    }
+    torch.save(with_config(stored, data=evil), tmp_path / "evil.ckpt")
+    with pytest.raises(Esc50Error):
+        evaluate(tmp_path / "evil.ckpt", tmp_path / "run")
+    assert victim.read_text() == "mine" and not (tmp_path / "place").exists()
+
+
+def test_arguments_of_another_version_are_named_in_one_line(stored):
+    old = stored["esc50"]["config"]["data"] | {"download_to": "data"}
+    assert "data.download_to: no such key" in refusal(check_calls, with_config(stored, data=old))

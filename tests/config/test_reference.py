@@ -14,7 +14,6 @@ from esc50.config.reference import comments, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
-MAY_BE_ABSENT = {"creates"}  # a data set that writes nothing says nothing
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_a_section_has_the_keys_of_the_schema(group, compose):
 
 @pytest.mark.parametrize("group", schema.COMPONENTS)
 def test_a_component_states_the_facts_of_the_schema(group, compose):
-    facts = set(fields_of(schema.COMPONENTS[group])) - MAY_BE_ABSENT
+    facts = set(fields_of(schema.COMPONENTS[group]))
     for path in (CONF / group).glob("*.yaml"):
         section = OmegaConf.to_container(compose(f"{group}={path.stem}"))[group]
         assert facts <= set(section), path.stem
@@ -78,7 +77,7 @@ def test_a_command_has_the_keys_of_the_schema(name):
 def test_the_schema_has_no_defaults_of_its_own():
     models = [schema.Run, *schema.FEATURES.values(), *schema.PLAIN.values(), *schema.COMPONENTS.values(), *COMMANDS.values()]
     given = {name for model in models for name, field in fields_of(model).items() if not field.is_required()}
-    assert given == MAY_BE_ABSENT
+    assert given == set()
 
 
 def test_comments_are_found_by_the_whole_key(tmp_path):

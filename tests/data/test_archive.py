@@ -108,7 +108,7 @@ def server(monkeypatch):
 def places(tmp_path, server):
     """Arguments of `prepare` for an empty data folder below `tmp_path` and the server."""
     root = tmp_path / "data" / "esc50"
-    return {"root": root, "download_to": root, "archive": tmp_path / "data" / "ESC-50-master.zip", "url": server.url}
+    return {"root": root, "creates": root, "archive": tmp_path / "data" / "ESC-50-master.zip", "url": server.url}
 
 
 def files_below(folder: Path) -> set[str]:
@@ -283,9 +283,19 @@ def test_a_folder_of_the_users_own_is_only_read(places, server, tmp_path):
     with pytest.raises(DataError, match=f"6 of the 6 clips.*{ROWS[0][0]}") as error:
         prepare(**places | {"root": mine})
     assert str(mine / "audio") in one_line(error)
-    assert files_below(mine) == {"meta/esc50.csv"} and not places["download_to"].exists()
+    assert files_below(mine) == {"meta/esc50.csv"} and not places["creates"].exists()
     assert server.requests == 0
     assert len(missing_audio(read_table(mine))) == len(ROWS)
+
+
+def test_nothing_is_written_where_nothing_may_be(places, server, tmp_path):
+    """Not even where the archive is at hand: what a stranger's checkpoint names as its data is only read."""
+    places["archive"].parent.mkdir()
+    places["archive"].write_bytes(server.body)
+    for creates in ({}, {"creates": None}):
+        with pytest.raises(DataError, match="no metadata table"):
+            prepare(places["root"], archive=places["archive"], url=server.url, **creates)
+    assert not places["root"].exists() and server.requests == 0 and places["archive"].read_bytes() == server.body
 
 
 def test_another_spelling_of_the_own_folder_is_still_the_own_folder(places, monkeypatch, tmp_path):
@@ -311,7 +321,7 @@ def test_two_processes_at_once_both_succeed(places, server):
     server.barrier = threading.Barrier(2)  # neither gets an answer before both have asked
     code = (
         "import sys; from esc50.data.archive import prepare\n"
-        "root, archive, url = sys.argv[1:]; print(len(prepare(root, download_to=root, archive=archive, url=url)))"
+        "root, archive, url = sys.argv[1:]; print(len(prepare(root, creates=root, archive=archive, url=url)))"
     )
     arguments = [sys.executable, "-c", code, str(places["root"]), str(places["archive"]), server.url]
     both = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
@@ -330,7 +340,7 @@ def test_the_real_recordings_and_the_real_table_without_any(shared, places, serv
         prepare(**places | {"root": shared / "esc50_meta"})
     assert "data.root" in one_line(error)
     assert len(read_table(shared / "esc50_meta")) == 2000
-    assert server.requests == 0 and not places["download_to"].exists()
+    assert server.requests == 0 and not places["creates"].exists()
 
 
 @pytest.mark.parametrize(

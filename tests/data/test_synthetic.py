@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +26,14 @@ def mtimes(root: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in [root, *root.rglob("*")]}
 
 
+def written(root, **parameters):
+    """The clips of a set that may be written at `root`."""
+    return synthetic.prepare(root, **parameters, creates=root)
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_sounds(tmp_path):
     for name, seed in (("one", 3), ("two", 3), ("other", 4)):
-        synthetic.prepare(tmp_path / name, **SMALL, seed=seed)
+        written(tmp_path / name, **SMALL, seed=seed)
     one, two, other = (contents(tmp_path / name) for name in ("one", "two", "other"))
     assert one == two
     assert one.keys() == other.keys()
@@ -37,26 +41,24 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_sounds(tmp_pa
     assert len({data for name, data in one.items() if name.endswith(".wav")}) == SMALL["num_clips"]
 
 
-@pytest.mark.slow
-def test_several_processes_write_the_same_bytes_as_one(tmp_path, monkeypatch):
-    pools = []
+def test_several_threads_write_the_same_bytes_as_one(tmp_path, monkeypatch):
+    for number in (1, 4):
+        monkeypatch.setattr(synthetic.os, "cpu_count", lambda number=number: number)
+        written(tmp_path / str(number), **SMALL)
+    assert contents(tmp_path / "1") == contents(tmp_path / "4")
 
-    def open_pool(num_workers, **settings):
-        pools.append(num_workers)
-        return ProcessPoolExecutor(num_workers, **settings)
 
-    synthetic.prepare(tmp_path / "one", **SMALL)
-    assert pools == []
-    monkeypatch.setattr(synthetic, "SECONDS_WORTH_PROCESSES", 0.0)
-    monkeypatch.setattr(synthetic.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    monkeypatch.setattr(synthetic, "ProcessPoolExecutor", open_pool)
-    synthetic.prepare(tmp_path / "many", **SMALL)
-    assert pools == [2]
-    assert contents(tmp_path / "one") == contents(tmp_path / "many")
+def test_a_folder_that_is_not_to_be_created_is_only_read(tmp_path):
+    for creates in (None, tmp_path / "other"):
+        with pytest.raises(DataError, match="no metadata table"):
+            synthetic.prepare(tmp_path / "set", **SMALL, creates=creates)
+    assert list(tmp_path.iterdir()) == []
+    clips = written(tmp_path / "set", **SMALL)
+    assert synthetic.prepare(tmp_path / "set", **SMALL) == clips
 
 
 def test_layout_is_that_of_esc50(tmp_path):
-    clips = synthetic.prepare(tmp_path / "set", **SMALL)
+    clips = written(tmp_path / "set", **SMALL)
     assert clips == read_table(tmp_path / "set")
     assert class_names(clips) == tuple(PATTERNS)[:3]
     for clip in clips:
@@ -68,7 +70,7 @@ def test_layout_is_that_of_esc50(tmp_path):
 
 
 def test_folds_are_balanced_and_no_source_lies_in_two(tmp_path):
-    clips = synthetic.prepare(tmp_path / "set", **SMALL | {"num_clips": 60})
+    clips = written(tmp_path / "set", **SMALL | {"num_clips": 60})
     counts = Counter((clip.fold, clip.target) for clip in clips)
     assert counts == {(fold, target): 4 for fold in range(1, NUM_FOLDS + 1) for target in range(3)}
     assert leaking_sources(clips) == {}
@@ -80,23 +82,23 @@ def test_folds_are_balanced_and_no_source_lies_in_two(tmp_path):
 
 
 def test_no_clip_is_silent_or_clipped(tmp_path):
-    for clip in synthetic.prepare(tmp_path / "set", num_classes=10, num_clips=50, seconds=1.0, sample_rate=8000):
+    for clip in written(tmp_path / "set", num_classes=10, num_clips=50, seconds=1.0, sample_rate=8000):
         samples, _ = soundfile.read(clip.path)
         assert 0.09 < np.abs(samples).max() < 0.9
         assert np.mean(samples == 0) < 0.2
 
 
 def test_a_complete_set_is_used_as_it_is(tmp_path):
-    first = synthetic.prepare(tmp_path / "set", **SMALL)
+    first = written(tmp_path / "set", **SMALL)
     before = mtimes(tmp_path / "set")
-    assert synthetic.prepare(tmp_path / "set", **SMALL) == first
+    assert written(tmp_path / "set", **SMALL) == first
     assert mtimes(tmp_path / "set") == before
 
 
 def test_other_parameters_replace_the_set(tmp_path):
-    synthetic.prepare(tmp_path / "set", **SMALL)
-    synthetic.prepare(tmp_path / "set", **SMALL | {"num_clips": 15})
-    synthetic.prepare(tmp_path / "fresh", **SMALL | {"num_clips": 15})
+    written(tmp_path / "set", **SMALL)
+    written(tmp_path / "set", **SMALL | {"num_clips": 15})
+    written(tmp_path / "fresh", **SMALL | {"num_clips": 15})
     assert contents(tmp_path / "set") == contents(tmp_path / "fresh")
     assert {path.name for path in tmp_path.iterdir()} == {"set", "fresh"}
 
@@ -104,24 +106,24 @@ def test_other_parameters_replace_the_set(tmp_path):
 @pytest.mark.parametrize("damaged", ["audio", "meta"])
 @pytest.mark.parametrize("left", [None, 100])
 def test_a_damaged_set_is_made_whole(tmp_path, damaged, left):
-    clips = synthetic.prepare(tmp_path / "set", **SMALL)
+    clips = written(tmp_path / "set", **SMALL)
     before = contents(tmp_path / "set")
     victim = max((tmp_path / "set" / damaged).iterdir())
     if left is None:
         victim.unlink()
     else:
         victim.write_bytes(victim.read_bytes()[:left])
-    assert synthetic.prepare(tmp_path / "set", **SMALL) == clips
+    assert written(tmp_path / "set", **SMALL) == clips
     assert contents(tmp_path / "set") == before
 
 
 def test_a_set_of_an_older_version_is_replaced(tmp_path):
-    synthetic.prepare(tmp_path / "set", **SMALL)
+    written(tmp_path / "set", **SMALL)
     before = contents(tmp_path / "set")
     marker = json.loads(before["synthetic.json"])
     marker["parameters"]["version"] -= 1
     (tmp_path / "set" / "synthetic.json").write_text(json.dumps(marker))
-    synthetic.prepare(tmp_path / "set", **SMALL)
+    written(tmp_path / "set", **SMALL)
     assert contents(tmp_path / "set") == before
 
 
@@ -132,30 +134,30 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, marker):
         (tmp_path / "synthetic.json").write_text(marker)
     before = contents(tmp_path)
     with pytest.raises(DataError, match="not part of a synthetic data set"):
-        synthetic.prepare(tmp_path, **SMALL)
+        written(tmp_path, **SMALL)
     assert contents(tmp_path) == before
 
 
 def test_files_added_to_our_folder_are_not_thrown_away(tmp_path):
-    synthetic.prepare(tmp_path / "set", **SMALL)
+    written(tmp_path / "set", **SMALL)
     (tmp_path / "set" / "audio" / "1-100000-Z-0.wav").write_text("precious")
     before = contents(tmp_path / "set")
-    synthetic.prepare(tmp_path / "set", **SMALL)
+    written(tmp_path / "set", **SMALL)
     with pytest.raises(DataError, match="1-100000-Z-0"):
-        synthetic.prepare(tmp_path / "set", **SMALL, seed=1)
+        written(tmp_path / "set", **SMALL, seed=1)
     assert contents(tmp_path / "set") == before
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "set").write_text("precious")
     with pytest.raises(DataError, match="is a file"):
-        synthetic.prepare(tmp_path / "set", **SMALL)
+        written(tmp_path / "set", **SMALL)
 
 
 def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "set").symlink_to(tmp_path / "disk")
-    clips = synthetic.prepare(tmp_path / "set", **SMALL)
+    clips = written(tmp_path / "set", **SMALL)
     assert (tmp_path / "set").is_symlink()
     assert len(list((tmp_path / "disk" / "audio").iterdir())) == len(clips)
 
@@ -174,33 +176,33 @@ def _interrupt_after(num_clips: int, monkeypatch) -> None:
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):
     _interrupt_after(5, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        synthetic.prepare(tmp_path / "set", **SMALL)
+        written(tmp_path / "set", **SMALL)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_replacement_leaves_the_old_set(tmp_path, monkeypatch):
-    synthetic.prepare(tmp_path / "set", **SMALL)
+    written(tmp_path / "set", **SMALL)
     before = contents(tmp_path)
     _interrupt_after(5, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        synthetic.prepare(tmp_path / "set", **SMALL, seed=1)
+        written(tmp_path / "set", **SMALL, seed=1)
     assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize("old", [None, SMALL | {"seed": 9}])
 def test_a_set_that_appears_meanwhile_is_used(tmp_path, monkeypatch, old):
     if old:
-        synthetic.prepare(tmp_path / "set", **old)
+        written(tmp_path / "set", **old)
     install = synthetic._install
 
     def be_late(staging, place, parameters):
         monkeypatch.setattr(synthetic, "_install", install)
-        synthetic.prepare(place, **SMALL)
+        written(place, **SMALL)
         be_late.times = mtimes(place)
         install(staging, place, parameters)
 
     monkeypatch.setattr(synthetic, "_install", be_late)
-    assert len(synthetic.prepare(tmp_path / "set", **SMALL)) == SMALL["num_clips"]
+    assert len(written(tmp_path / "set", **SMALL)) == SMALL["num_clips"]
     assert mtimes(tmp_path / "set") == be_late.times
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
@@ -220,19 +222,19 @@ def test_a_set_that_appears_meanwhile_is_used(tmp_path, monkeypatch, old):
 )
 def test_impossible_parameters_are_named(tmp_path, wrong):
     with pytest.raises(ConfigError, match=f"data.{next(iter(wrong))} is"):
-        synthetic.prepare(tmp_path / "set", **SMALL | wrong)
+        written(tmp_path / "set", **SMALL | wrong)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_suggested_number_of_clips_is_the_nearest_that_works(tmp_path):
     with pytest.raises(ConfigError, match=r"such as 30\Z"):
-        synthetic.prepare(tmp_path / "set", **SMALL | {"num_clips": 31})
+        written(tmp_path / "set", **SMALL | {"num_clips": 31})
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot write synthetic data to") as raised:
-        synthetic.prepare(tmp_path / "file" / "set", **SMALL)
+        written(tmp_path / "file" / "set", **SMALL)
     assert "\n" not in str(raised.value)
 
 
@@ -244,7 +246,7 @@ def test_the_mean_spectrum_does_not_tell_the_classes_apart(tmp_path):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    clips = synthetic.prepare(tmp_path / "set")
+    clips = written(tmp_path / "set")
     spectra = []
     for clip in clips:
         samples, sample_rate = soundfile.read(clip.path, dtype="float32")

@@ -19,7 +19,7 @@ from esc50.commands.cli import NAMES
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_SOURCES = {"data", "outputs", "build", "dist"}  # at the top of a checkout
+NOT_SOURCES = {"data", "outputs", "build", "dist", "site"}  # at the top of a checkout
 
 
 def files_of(folder: Path) -> set[str]:
@@ -128,6 +128,18 @@ def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names >= {"LICENSE", "README.md", "pyproject.toml", "setup.py", *(f"conf/{name}" for name in files_of(ROOT / "conf"))}
     assert {name.partition("/")[0] for name in names} & {"tests", "docs", "data", "outputs"} == set()
+
+
+def test_an_editable_installation_reads_the_configuration_where_it_lies(built, tmp_path):
+    checkout = built.parent / "checkout"
+    program = "import sys; from setuptools import build_meta; build_meta.build_editable(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], cwd=checkout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (editable,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(editable) as archive:
+        (link,) = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert archive.read(link).decode().strip() == str(checkout / "src")
+    assert not [path for path in checkout.rglob("conf") if path != checkout / "conf"]
 
 
 def test_what_is_installed_is_used_and_not_the_checkout(esc50, environment):

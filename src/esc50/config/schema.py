@@ -26,8 +26,7 @@ class ComponentSection(Section):
 class Data(ComponentSection):
     """Which clips there are: a function that returns a tuple of `esc50.data.clip.Clip`."""
 
-    root: str = Field(description="folder of the data set; only read, unless it is `data.creates`")
-    creates: str | None = Field(None, exclude=True, description="the one folder that the data set may write itself")
+    root: str = Field(description="folder of the data set; only read, unless `data.creates` is the same")
     balance: Literal["none", "oversample"] = Field(
         exclude=True, description="whether clips of small classes are repeated in training"
     )

@@ -25,16 +25,21 @@ NUM_NAMED = 3  # missing clips that an error names
 
 
 def prepare(
-    root: str | Path, *, download_to: str | Path, archive: str | Path, url: str, subset: Literal["esc10"] | None = None
+    root: str | Path,
+    *,
+    archive: str | Path,
+    url: str,
+    subset: Literal["esc10"] | None = None,
+    creates: str | Path | None = None,
 ) -> tuple[Clip, ...]:
     """The clips of a folder in ESC-50's layout (`root`/meta/esc50.csv, `root`/audio), every one of them there.
 
-    Only where `root` is the folder `download_to` may anything be written: what is missing there is unpacked from the zip at
+    Only where `root` is the folder `creates` may anything be written: what is missing there is unpacked from the zip at
     `archive`, which is fetched from `url` (http, https or file) if it is absent or cut short. Any other `root` is only
     read. `subset="esc10"` keeps the ten classes of ESC-10. Raises DataError where clips are missing and cannot be had.
     """
     root, archive = Path(root), Path(archive)
-    own = root.resolve() == Path(download_to).resolve()
+    own = creates is not None and root.resolve() == Path(creates).resolve()
     if own and not _is_complete(root, subset=subset):
         try:
             if not _is_zip(archive):
@@ -52,7 +57,7 @@ def prepare(
         advice = (
             f"{archive} does not hold them: delete it, so that it is fetched again"
             if own
-            else f"copy them there, or leave data.root out and let ESC-50 be fetched to {download_to}"
+            else f"copy them there, or leave data.root out and let ESC-50 be fetched{f' to {creates}' if creates else ''}"
         )
         raise DataError(
             f"{len(missing)} of the {len(clips)} clips that {root / TABLE} lists are missing or empty in"

@@ -6,11 +6,10 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +28,6 @@ log = logging.getLogger(__name__)
 
 MARKER = "synthetic.json"
 WAV_HEADER_BYTES = 44
-# Below this much sound, starting processes takes longer than they save: 32 clips of five seconds.
-SECONDS_WORTH_PROCESSES = 160.0
 
 
 def prepare(
@@ -41,17 +38,18 @@ def prepare(
     seconds: Annotated[float, Field(ge=0.25)] = 5.0,
     sample_rate: Annotated[int, Field(ge=8000)] = 44100,
     seed: Count = 0,
+    creates: str | Path | None = None,
 ) -> tuple[Clip, ...]:
     """Write `root`/meta/esc50.csv and `root`/audio/{fold}-{source}-{take}-{target}.wav once, and read the table back.
 
     Mono 16-bit PCM of `seconds` at `sample_rate` Hz. Each of the 5 folds holds equally many clips of each class, so
     `num_clips` must be a multiple of 5 * `num_classes`. Takes of one source lie in one fold. The first half of the
     classes is marked `esc10`, so that the subset can be tried too. A clip is a function of seed, source, take and
-    length: with one version of numpy the same parameters give the same bytes, however many processes write them.
+    length: with one version of numpy the same parameters give the same bytes, however many threads write them.
 
-    `root` appears whole or not at all. A complete set of the same parameters is used as it is; one written here with
-    other parameters, or with files missing, is replaced. Raises ConfigError for impossible parameters, DataError for a
-    folder that holds anything else.
+    Only where `root` is the folder `creates` is anything written; any other is only read. `root` appears whole or not at
+    all. A complete set of the same parameters is used as it is; one written here with other parameters, or with files
+    missing, is replaced. Raises ConfigError for impossible parameters, DataError for a folder that holds anything else.
     """
     parameters = Parameters(
         num_classes=num_classes, num_clips=num_clips, seconds=float(seconds), sample_rate=sample_rate, seed=seed
@@ -59,6 +57,8 @@ def prepare(
     check(parameters)
     root = Path(root)
     place = root.resolve()  # a link to a folder on another disk stays a link
+    if creates is None or place != Path(creates).resolve():
+        return read_table(root)
     try:
         if not _is_complete(place, parameters):
             _check_replaceable(place)
@@ -121,7 +121,7 @@ def _write(place: Path, parameters: Parameters) -> None:
         files = [TABLE.as_posix(), *(f"audio/{clip.filename}" for clip in planned)]
         marker = {"parameters": asdict(parameters), "files": files}
         (staging / MARKER).write_text(json.dumps(marker, indent=1) + "\n", encoding="utf-8")
-        _write_clips(planned, partial(_write_clip, folder=staging / "audio", parameters=parameters), seconds=parameters.seconds)
+        _write_clips(planned, partial(_write_clip, folder=staging / "audio", parameters=parameters))
         _install(staging, place, parameters)
     finally:
         shutil.rmtree(staging, ignore_errors=True)  # gone already where all went well
@@ -131,18 +131,12 @@ def _sibling(place: Path, suffix: str) -> Path:
     return place.with_name(f".{place.name}.{os.getpid()}-{secrets.token_hex(4)}.{suffix}")
 
 
-def _write_clips(planned: Sequence[Planned], write: Callable[[Planned], None], *, seconds: float) -> None:
+def _write_clips(planned: Sequence[Planned], write: Callable[[Planned], None]) -> None:
+    """In threads, not processes: those would run a caller's script again that has no guard around its own work."""
     from tqdm import tqdm
 
-    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     progress = tqdm(total=len(planned), desc="synthetic clips", unit="clip")
-    if num_cores == 1 or len(planned) * seconds < SECONDS_WORTH_PROCESSES:
-        with progress:
-            for clip in planned:
-                write(clip)
-                progress.update()
-        return
-    with progress, ProcessPoolExecutor(num_cores, mp_context=get_context("spawn")) as pool:
+    with progress, ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
             for future in as_completed([pool.submit(write, clip) for clip in planned]):
                 future.result()

@@ -22,7 +22,6 @@ WITHOUT_EFFECT = (
     "trainer.profile",
     "data.root",
     "data.creates",
-    "data.download_to",
     "data.archive",
     "data.url",
     "data.folds_csv",

@@ -147,7 +147,8 @@ def _own(stored: Mapping[str, Any], root: str | None) -> Sounds:
     cfg = OmegaConf.create(stored["esc50"]["config"])
     if root is not None:
         cfg.data.root = root
-    cfg.data.creates = None  # nothing is fetched to compare with
+    if "creates" in cfg.data:
+        cfg.data.creates = None  # nothing is fetched to compare with
     try:
         check_data(cfg)
         clips = build_clips(cfg)

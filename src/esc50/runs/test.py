@@ -52,7 +52,8 @@ def evaluate(checkpoint: str | Path, folder: Path, *, root: str | None = None, n
     if root is not None:
         cfg.data.root = root
     cfg.resume = None
-    cfg.data.creates = None  # a test makes no data
+    if "creates" in cfg.data:
+        cfg.data.creates = None  # a test makes no data
     check_data(cfg)
     clips = build_clips(cfg)
     split, names = build_split(cfg, clips), tuple(stored["esc50"]["class_names"])
