@@ -1,5 +1,6 @@
 """The schema, `conf/` and the page of all settings say the same."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def test_the_page_names_every_option_of_every_group(page):
 def test_a_default_on_the_page_is_that_of_conf(page):
     assert "| `trainer.max_epochs` | a whole number of 1 or more | `50` | epochs |" in page
     assert re.search(r"\| `augment\.mix\.mixup\.alpha` \| a number of 0 or more \| `0\.2` \| .*beta distribution", page)
+
+
+@pytest.mark.parametrize("path", sorted(CONF.rglob("*.yaml")), ids=lambda path: path.relative_to(CONF).as_posix())
+def test_a_file_of_conf_says_what_it_is_and_how_it_is_used(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    opening = [line for line in itertools.takewhile(lambda line: line.startswith("#"), lines) if "@package" not in line]
+    assert opening and len(opening[0]) > 20
+    assert any(re.search(r"\besc50 [a-z-]+", line) for line in opening)
 
 
 # ---------------------------------------------------------------------- schema and conf
