@@ -1,5 +1,6 @@
 """The program `esc50`, and what its scripts share: from a command's name to the command."""
 
+import argparse
 import contextlib
 import importlib
 import itertools
@@ -9,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from esc50.config.command_schema import COMMANDS
 from esc50.config.composing import conf_folder, known_keys
 from esc50.config.messages import Parser, in_our_words
-from esc50.config.reference import command_help
 from esc50.errors import ConfigError, readable_errors
 
 NAMES = (
@@ -85,11 +84,20 @@ def run(name: str, arguments: Sequence[str] | None = None) -> None:
         parser = get_args_parser()
         parser.__class__ = Parser
         flags = parser.parse_intermixed_args(list(arguments))  # settings may stand on both sides of a flag
-        if flags.help and function.config in COMMANDS:
-            sys.stdout.write(command_help(function.config))
+        if flags.help:
+            sys.stdout.write(_help(name, function.config, flags))
             return
         with in_our_words(flags.overrides, lambda: known_keys(function.config)):
             _run_hydra(flags, parser, function, str(conf_folder()), function.config)
+
+
+def _help(name: str, config: str, flags: argparse.Namespace) -> str:
+    from esc50.config.command_schema import COMMANDS
+    from esc50.config.reference import command_help, run_help
+
+    if config in COMMANDS:
+        return command_help(config)
+    return run_help(name, config=config, overrides=flags.overrides, config_dir=flags.config_dir)
 
 
 def purpose(name: str) -> str:

@@ -19,13 +19,15 @@ def conf_folder() -> Path:
     return package / "conf" if (package / "conf").is_dir() else package.parents[1] / "conf"
 
 
-def compose(overrides: Sequence[str], *, config: str = "config", config_dir: str | Path | None = None) -> DictConfig:
+def compose(
+    overrides: Sequence[str], *, config: str = "config", config_dir: str | Path | None = None, single: bool = True
+) -> DictConfig:
     """The configuration of one run. `config_dir`: a folder with options of one's own. Raises ConfigError for what Hydra cannot
-    put together, and for a sweep."""
+    put together, and where a `single` run is wanted for a sweep."""
     searched = [] if config_dir is None else [f"hydra.searchpath=['file://{Path(config_dir).resolve()}']"]
     with in_our_words(overrides, lambda: known_keys(config)), initialize_config_dir(str(conf_folder()), version_base="1.3"):
         composed = hydra_compose(config, [*overrides, *searched], return_hydra_config=True)
-    if composed.hydra.mode == RunMode.MULTIRUN:
+    if single and composed.hydra.mode == RunMode.MULTIRUN:
         raise ConfigError("a sweep trains many runs; type `esc50 train` for it, or train one by one with fold= and seed=")
     with open_dict(composed):
         del composed["hydra"]

@@ -3,12 +3,12 @@ limits, its default and what it means."""
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from esc50.config import schema
 from esc50.config.command_schema import COMMANDS
@@ -27,6 +27,19 @@ the schema, from the signatures of the constructors that options name, and from 
 Keys are set on the command line: `esc50 train model=melcnn optimizer.lr=1e-3`. A group is chosen by `group=option`. A key that
 is not there is refused, and so is one behind a plus sign, except any argument of Lightning's Trainer, as in
 `+trainer.limit_train_batches=10`. All problems are reported at once, before anything is loaded.
+"""
+HELP = """\
+esc50 {name}: group=option chooses, key=value sets; `esc50 configuration` says what each key may be and means.
+
+Groups and their options
+
+{groups}
+
+Keys, as these settings compose them
+
+{keys}
+Flags: -m trains with each of several values (key=1,2), --config-dir adds a folder of options, --cfg job shows the keys alone;
+--hydra-help has the rest.
 """
 GROUPS = ("data", "split", "features", "model", "augment", "optimizer", "schedule", "trainer", "watch")
 WHOLE = ("experiment", "sweep")  # groups whose options set keys of others
@@ -74,6 +87,18 @@ def command_help(name: str) -> str:
             f"    {setting:<{width}}  {meaning}", 120, subsequent_indent=" " * (width + 6), break_on_hyphens=False
         )
     return "\n".join([*lines, "", "What stands behind = is the default, ... has to be given."]) + "\n"
+
+
+def run_help(name: str, *, config: str, overrides: Sequence[str], config_dir: str | None) -> str:
+    """Groups with their options, and all keys as these settings compose them. Hydra's own help copies every option first, which
+    takes more than a second."""
+    folders = [conf_folder(), *([Path(config_dir)] if config_dir else [])]
+    options: dict[str, set[str]] = {}
+    for path in (path for folder in folders for path in folder.glob("*/*.yaml")):
+        options.setdefault(path.parent.name, set()).add(path.stem)
+    groups = "\n".join(f"  {group}: {', '.join(sorted(names))}" for group, names in sorted(options.items()))
+    cfg = compose(overrides, config=config, config_dir=config_dir, single=False)
+    return HELP.format(name=name, groups=groups, keys=textwrap.indent(OmegaConf.to_yaml(cfg), "  "))
 
 
 def _root(cfg: DictConfig) -> Iterator[Row]:
