@@ -359,6 +359,10 @@ IMPOSSIBLE = {
     "section replaced by a number": (["loader=3"], "loader=3: wanted keys below it"),
     "section replaced by nothing": (["early_stopping=null"], "early_stopping=null: wanted keys below it"),
     "augmentation replaced by a number": (["augment.spectrogram=3"], "augment.spectrogram=3: wanted keys below it or null"),
+    "part of an augmentation that is a number": (
+        ["+augment.spectrogram.mine=3"],
+        "augment.spectrogram.mine=3: wanted keys below it or null",
+    ),
     "channels that are no list": (["model.channels=8"], "model.channels=8: wanted a list of one or more"),
     "no channels": (["model.channels=[]"], "model.channels=[]: wanted a list of one or more"),
     "a channel that is none": (["model.channels=[8,0]"], "model.channels.1=0: wanted a whole number of 1 or more"),
@@ -376,6 +380,13 @@ def test_an_impossible_value_is_named_with_what_was_wanted(name, problem):
     said = problem(*overrides)
     assert message in said
     assert "\n" not in said
+
+
+def test_a_module_that_is_not_python_is_named_with_its_line(problem, tmp_path, monkeypatch):
+    (tmp_path / "halfway.py").write_text("x = 1\nclass Net(:\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said = problem("model._target_=halfway.Net")
+    assert "halfway.py line 2 is not Python" in said and "\n" not in said
 
 
 def test_data_root_that_is_not_given_is_asked_for(compose):

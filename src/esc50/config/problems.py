@@ -16,11 +16,10 @@ NEEDED = "???"  # how a value is written that must be given
 Problem = tuple[str, str]  # the whole key, and a line that begins with it
 
 
-def section_problems(model: type[Section], values: Any, *, key: str = "", also: Collection[str] = ()) -> Iterator[Problem]:
+def section_problems(
+    model: type[Section], values: dict[str, Any], *, key: str = "", also: Collection[str] = ()
+) -> Iterator[Problem]:
     """Those of the section `key` (empty for the root), which should be as `model`; keys in `also` will do, too."""
-    if not isinstance(values, dict):
-        yield key, f"{_said(key, values)}: wanted keys below it"
-        return
     fields = fields_of(model)
     for name in [name for name, value in values.items() if value == NEEDED]:
         yield _whole(key, name), f"{_whole(key, name)} needs a value; write {_whole(key, name)}={_hint(fields.get(name))}"

@@ -149,7 +149,7 @@ def _file_of(target: str) -> tuple[Path | None, str, list[str]]:
 
 
 def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
 def _of_class(node: ast.ClassDef, module: _Module, steps: int) -> Signature:
